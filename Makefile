@@ -1,0 +1,84 @@
+# Two commands for a newcomer: `make run` and `make test`. Everything else is for contributors.
+.DEFAULT_GOAL := help
+.PHONY: help run test soak bench packs format format-check lint types layers docs status clean
+
+# The first interpreter that really is Python 3.11 or newer (a shim that only prints an error is not).
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+RECORDING := stabilitykit/data/recordings/llamacpp_smollm2.jsonl
+PACKS := $(sort $(filter-out %.test.yaml,$(wildcard rules/*.yaml)))
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: .venv/.run ## replay a real recording through the `chat` pack; writes build/report.html
+	@mkdir -p build
+	@$(BIN)/stabilitykit replay $(RECORDING) --pack chat --report build/report.html
+
+test: .venv/.dev ## every test that needs no real server, model or hours
+	$(BIN)/pytest -q
+
+soak: .venv/.dev ## the long tests: millions of turns, threads, forks, reloads
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m soak
+
+bench: .venv/.bench ## the figures, into build/figures/*.json
+	$(BIN)/python -m benchmarks
+
+packs: .venv/.run ## the shipped packs' own cases
+	$(BIN)/stabilitykit test $(PACKS)
+
+format: .venv/.dev ## rewrite the sources in the one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+format-check: .venv/.dev
+	$(BIN)/ruff format --check .
+
+lint: .venv/.dev ## ruff
+	$(BIN)/ruff check .
+
+types: .venv/.dev ## mypy, strict in stabilitykit/
+	$(BIN)/mypy
+
+layers: .venv/.dev ## import-linter: imports go downwards only
+	$(BIN)/lint-imports --no-cache
+
+docs: .venv/.docs ## the documentation, warnings are errors; into build/docs
+	$(BIN)/sphinx-build -q -n -W --keep-going -b html docs build/docs
+
+status: .venv/.dev ## write docs/status.md from the tests' capability marks and the figures
+	$(BIN)/python -m tests.status
+
+clean: ## remove what was built and the virtual environment
+	rm -rf .venv build dist
+
+# One stamp for each set of packages: installing again is only needed when pyproject.toml changed.
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "stabilitykit needs Python 3.11 or newer on the PATH (or: make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make a virtual environment with pip in it: install the package that holds ensurepip" >&2; \
+		echo "(Debian, Ubuntu: apt-get install python3-venv) or give another one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "creating .venv with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv .venv
+
+.venv/.run: pyproject.toml | .venv/bin/python
+	@echo "installing stabilitykit and what it needs into .venv (the first time takes a minute or two)"
+	@$(PIP) -e '.[cli]'
+	@touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/python
+	@echo "installing what the tests need into .venv"
+	@$(PIP) -e '.[dev,cli,parquet]'
+	@touch $@ .venv/.run
+
+.venv/.docs: pyproject.toml | .venv/.dev
+	@echo "installing what the documentation needs into .venv"
+	@$(PIP) -e '.[cli,docs]'
+	@touch $@
+
+.venv/.bench: pyproject.toml | .venv/.dev
+	@echo "installing the peers of the benchmarks into .venv"
+	@$(PIP) -e '.[dev,cli,bench]'
+	@touch $@

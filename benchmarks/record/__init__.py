@@ -1,0 +1,1 @@
+"""Record real conversations from a real server, for replay without one."""

@@ -1,0 +1,381 @@
+"""What the engine answers: Decision, Action, Match, Reason, Fault, Receipt, and the action table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any, Literal, Protocol
+
+import attrs
+
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "ActionSpec",
+    "Decision",
+    "Fault",
+    "Match",
+    "ParamSpec",
+    "Reason",
+    "Receipt",
+    "Suppressed",
+]
+
+FaultKind = Literal[
+    "invalid",
+    "type_mismatch",
+    "dimension",
+    "stale",
+    "turn_conflict",
+    "turn_gap",
+    "signal_stale",
+    "unit_suspect",
+    "signal_function",
+    "receipt_unknown",
+]
+FAULT_KINDS: tuple[str, ...] = FaultKind.__args__  # type: ignore[attr-defined]
+
+
+@attrs.frozen
+class Fault:
+    """Bad telemetry that the engine noticed and survived.
+
+    Parameters
+    ----------
+    kind
+        One of the closed list of section 12 of the rule language.
+    signal
+        The signal it is about ("" for a fault of the turn itself).
+    detail
+        One phrase of numbers and names, never text of a message.
+    """
+
+    kind: FaultKind
+    signal: str = ""
+    detail: str = ""
+
+
+@attrs.frozen
+class ParamSpec:
+    """One parameter of an action."""
+
+    name: str
+    default: Any
+    doc: str
+    unit: str = "count"
+    kind: Literal["number", "count", "bool", "enum", "word"] = "count"
+    lo: float = 0.0
+    hi: float = 2.0**53
+    values: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ActionSpec:
+    """An action the language knows: the host carries it out.
+
+    Parameters
+    ----------
+    name
+        The word in YAML.
+    order
+        Position in the output.
+    group, rank
+        Conflict group and rank in it: per group only the lowest rank stays.
+    many
+        True when several with different parameters may stand beside each other.
+    drops
+        Actions that a surviving one removes.
+    """
+
+    name: str
+    order: int
+    doc: str
+    params: tuple[ParamSpec, ...] = ()
+    group: str = ""
+    rank: int = 0
+    many: bool = False
+    drops: tuple[str, ...] = ()
+
+    def param(self, name: str) -> ParamSpec | None:
+        """Find a parameter by name."""
+        return next((p for p in self.params if p.name == name), None)
+
+
+@attrs.frozen
+class Action:
+    """One thing the host should do. Data: the engine does no I/O.
+
+    Parameters
+    ----------
+    name
+        A word of the action table, or one that the pack declares.
+    params
+        Its parameters, defaults filled in.
+    source
+        ``rule:<id>`` or ``state:<name>``: who asked for it.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    source: str = attrs.field(default="", eq=False)
+
+
+@attrs.frozen
+class Suppressed:
+    """An action that lost a conflict, and the action that won."""
+
+    action: Action
+    winner: str
+
+
+@attrs.frozen
+class Receipt:
+    """What the host reports back: the actions of a decision that were carried out.
+
+    Parameters
+    ----------
+    session_id, turn_id
+        The decision it belongs to.
+    done
+        Names of the actions carried out.
+    """
+
+    session_id: str
+    turn_id: int
+    done: tuple[str, ...]
+    details: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Match:
+    """A rule that matches on this turn.
+
+    Parameters
+    ----------
+    rule
+        Its id.
+    severity
+        ``info``, ``warning`` or ``critical``.
+    scope
+        Where the rule lives.
+    fired
+        True when it also fired (its ``do`` went out) on this turn.
+    """
+
+    rule: str
+    severity: str
+    scope: str
+    fired: bool
+
+
+@attrs.frozen
+class Reason:
+    """Why one rule matches: one comparison of its condition, with the numbers of this turn.
+
+    Parameters
+    ----------
+    rule, severity, scope
+        The rule.
+    signal
+        What was compared, as it stands in the rule.
+    value, threshold
+        The two sides, in ``unit``; NaN when unknown.
+    op
+        The comparison.
+    margin
+        Signed distance past the threshold: positive when the comparison holds.
+    streak, need
+        Consecutive turns so far and the turns wanted (for `count`: hits and hits wanted).
+    counterfactual
+        The nearest change of one signal that would have avoided the match ("" when none would).
+    text
+        The pack's own reason, rendered ("" when it has none).
+    """
+
+    rule: str
+    severity: str
+    scope: str
+    signal: str
+    op: str
+    value: float
+    threshold: float
+    unit: str
+    margin: float
+    streak: int
+    need: int
+    counterfactual: str = ""
+    text: str = ""
+
+
+class Explainer(Protocol):
+    """What the engine gives a Decision so that it can show itself; no room below imports it."""
+
+    def state(self, decision: Decision) -> str:
+        """Name the state the turn ended in."""
+
+    def previous(self, decision: Decision) -> str:
+        """Name the state before the turn."""
+
+    def scopes(self, decision: Decision) -> Mapping[str, str]:
+        """Name the states of the wider scopes."""
+
+    def matches(self, decision: Decision) -> tuple[Match, ...]:
+        """List the rules that match."""
+
+    def plan(self, decision: Decision) -> tuple[tuple[Action, ...], tuple[Suppressed, ...]]:
+        """Give the actions and those that lost a conflict."""
+
+    def reasons(self, decision: Decision) -> tuple[Reason, ...]:
+        """Say why each rule matches."""
+
+    def explain(self, decision: Decision) -> str:
+        """Render the whole decision as text."""
+
+    def to_dict(self, decision: Decision) -> dict[str, Any]:
+        """Render the whole decision as JSON values."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Give the digest of the pack."""
+
+    @property
+    def number(self) -> int:
+        """Give the generation."""
+
+
+class Decision(tuple[Any, ...]):
+    """The answer to one turn or one sample: immutable, built in a fraction of a microsecond.
+
+    Everything beyond the raw words is decoded when it is asked for.
+
+    Attributes
+    ----------
+    session_id
+        The conversation (the replica or device of an ``observe``).
+    turn_id
+        The turn (0 for an ``observe``).
+    scope
+        ``session``, or the scope of an ``observe``.
+    faults
+        Bad telemetry that was noticed.
+    """
+
+    __slots__ = ()
+
+    _view: Explainer = property(itemgetter(0))  # type: ignore[assignment]
+    session_id: str = property(itemgetter(1))  # type: ignore[assignment]
+    turn_id: int = property(itemgetter(2))  # type: ignore[assignment]
+    _code: int = property(itemgetter(3))  # type: ignore[assignment]
+    _snapshot: bytes = property(itemgetter(4))  # type: ignore[assignment]
+    faults: tuple[Fault, ...] = property(itemgetter(5))  # type: ignore[assignment]
+    _memory: bytes = property(itemgetter(6))  # type: ignore[assignment]
+    scope: str = property(itemgetter(7))  # type: ignore[assignment]
+
+    @property
+    def state(self) -> str:
+        """Name of the state the conversation is in after this turn."""
+        return self._view.state(self)
+
+    @property
+    def previous(self) -> str:
+        """Name of the state before this turn."""
+        return self._view.previous(self)
+
+    @property
+    def scopes(self) -> Mapping[str, str]:
+        """States of the replica and the device, where the pack has rules for them."""
+        return self._view.scopes(self)
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """Rules that match on this turn, in every scope, in pack order."""
+        return self._view.matches(self)
+
+    @property
+    def fired(self) -> tuple[str, ...]:
+        """Ids of the rules that fired: whose ``do`` went out with this decision."""
+        return tuple(m.rule for m in self._view.matches(self) if m.fired)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What the host should do, conflicts resolved, in the order to carry it out."""
+        return self._view.plan(self)[0]
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """Actions that lost a conflict, each with the winner."""
+        return self._view.plan(self)[1]
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why each rule matches: rule, signal, value, threshold, margin, streak."""
+        return self._view.reasons(self)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the pack that decided."""
+        return self._view.fingerprint
+
+    @property
+    def generation(self) -> int:
+        """Number of the pack's generation: 1 at load, one more at each reload."""
+        return self._view.number
+
+    def explain(self) -> str:
+        """Say in text what was decided and why."""
+        return self._view.explain(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the decision as JSON values."""
+        return self._view.to_dict(self)
+
+    def receipt(self, done: tuple[str, ...] | list[str]) -> Receipt:
+        """Report actions that the host carried out; pass it as ``Turn(applied=...)``."""
+        return Receipt(self.session_id, self.turn_id, tuple(done))
+
+    def __repr__(self) -> str:
+        return f"Decision({self.scope}={self.session_id!r}, turn_id={self.turn_id}, state={self.state!r})"
+
+
+def _p(
+    name: str,
+    default: Any,
+    doc: str,
+    kind: Literal["number", "count", "bool", "enum", "word"] = "count",
+    unit: str = "count",
+    lo: float = 0.0,
+    hi: float = 2.0**53,
+    values: tuple[str, ...] = (),
+) -> ParamSpec:
+    return ParamSpec(name, default, doc, unit, kind, lo, hi, values)
+
+
+_ROWS: tuple[tuple[str, str, tuple[ParamSpec, ...], str, int, bool, tuple[str, ...]], ...] = (
+    ("refuse_new", "admit no new conversation for a while", (_p("retry_after_s", 5.0, "seconds until a retry makes sense", "number", "s", 0, 86400),), "answer", 1, False, ()),
+    ("canned_reply", "answer with a prepared text", (_p("name", "default", "which text", "word"),), "answer", 2, False, ()),
+    ("switch_model", "send the next turns to another model", (_p("to", "light", "which model", "word"),), "answer", 3, False, ()),
+    ("throttle", "serve this conversation with less concurrency", (_p("max_concurrency", 1, "concurrent requests", "count", "count", 1, 1e6),), "", 0, False, ()),
+    ("reset_context", "start the context afresh", (_p("keep_turns", 1, "latest turns to keep", "count", "count", 0, 1e6),), "context", 1, False, ("compensate_positions", "repair_mask")),
+    ("rollback_snapshot", "go back to an earlier state of the conversation", (_p("turns", 1, "how many turns back", "count", "count", 1, 1e6),), "context", 2, False, ()),
+    ("trim_context", "drop the least useful part of the history", (_p("budget", 0.5, "share of the context window to keep", "number", "ratio", 0, 1), _p("summary", False, "leave a summary of what was dropped", "bool"), _p("anchors", 3, "query-aware anchors to keep", "count", "count", 0, 64)), "context", 3, False, ()),
+    ("insert_summary", "insert a summary of the history", (_p("budget", 256, "tokens it may take", "count", "tokens", 1, 1e9),), "context", 4, False, ()),
+    ("inject_state_tokens", "write the conversation's state into the prompt", (_p("format", "compact", "how", "enum", "enum", values=("compact", "readable")),), "", 0, False, ()),
+    ("compensate_positions", "correct position ids after tokens were dropped", (_p("mode", "rerotate", "how", "enum", "enum", values=("absolute", "cache_relative", "rerotate")),), "", 0, False, ()),
+    ("repair_mask", "recompute the attention mask", (), "", 0, False, ()),
+    ("evict_kv", "evict stale KV blocks", (_p("tier", 2, "tier to evict from", "count", "count", 0, 2), _p("share", 1.0, "share of that tier", "number", "ratio", 0, 1)), "", 0, False, ()),
+    ("tier_kv", "move KV blocks to a slower tier", (_p("tier", 1, "target tier", "count", "count", 0, 2),), "", 0, False, ()),
+    ("quantize_kv", "store the KV cache in fewer bits", (_p("bits", 4, "bits per value", "count", "count", 2, 16),), "", 0, False, ()),
+    ("release_memory", "give cached GPU memory back", (), "", 0, False, ()),
+    ("lower_clocks", "lower the GPU's clocks", (), "", 0, False, ()),
+    ("pause_background", "pause background jobs on the device", (), "", 0, False, ()),
+    ("resync_clock", "measure the clock offset anew", (), "", 0, False, ()),
+    ("sample_diagnostics", "raise the sampling rate of diagnostics", (_p("rate", 1.0, "share of turns", "number", "ratio", 0, 1),), "", 0, True, ()),
+    ("send_to_review", "put the conversation into a review queue", (_p("queue", "default", "which queue", "word"),), "", 0, True, ()),
+    ("emit_metric", "count an event", (_p("name", "stability_event", "which metric", "word"),), "", 0, True, ()),
+)  # fmt: skip
+
+ACTIONS: dict[str, ActionSpec] = {
+    name: ActionSpec(name, order, doc, params, group, rank, many, drops)
+    for order, (name, doc, params, group, rank, many, drops) in enumerate(_ROWS)
+}
+"""Every action of the language, by name, in output order; packs may declare more."""

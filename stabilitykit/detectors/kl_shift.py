@@ -1,0 +1,223 @@
+"""How far the next-token distribution moved since the previous turn.
+
+A conversation that keeps its thread answers from similar distributions; when a server truncates,
+mixes up or loses context, the model is sure of other tokens than before.
+
+The top-k list of an API gives an estimate and a guaranteed lower bound; log-probabilities of the
+whole vocabulary give the divergence itself. Take the position with care: the last token of a turn is
+normally the end mark, with p near 1 on every turn; the first token of the answer says more.
+
+Inputs
+------
+token_ids, logprobs
+    Top-k candidates at one position and their log-probabilities (``top_token_ids``,
+    ``top_logprobs``), in any order. -9999 and -inf mean "not computed"; doubles are summed.
+full_logprobs, prev_logprobs
+    The whole vocabulary, this turn and the previous one (``logprobs``, ``prev_logprobs``).
+
+Settings
+--------
+vocab_size
+    Tokens in the vocabulary; 129,280 is the DeepSeek-V3 family's. ``top_k`` spreads over it what a
+    list leaves open; the full modes need exactly so many log-probabilities.
+direction
+    ``forward``: KL(current || previous), which punishes mass where the previous turn had none and is
+    what the source's ``kl_div(p.log(), q)`` computes. ``reverse``. ``js``: Jensen-Shannon, symmetric,
+    at most ln 2, the sober choice for top-k lists.
+mode
+    ``top_k``; ``full``: keeps one distribution (4 bytes a token) unless the host brings the previous
+    one along; ``full_pair``: the host brings both, nothing is kept.
+k_max
+    Entries of a list that are used, the first ones; 20 is the most that OpenAI-style APIs give.
+
+Outputs
+-------
+kl_nats
+    The divergence: an estimate in ``top_k``, exact to about 1e-5 in the full modes (float32 sums).
+lower_nats
+    What it is at least, whatever the tokens outside the lists do; the same number in the full modes.
+coverage_ratio
+    Probability that the lists cover, of the worse side. Below 0.5 the estimate is a guess.
+entropy_delta_nats
+    Entropy now minus then; unlike a divergence it can be negative.
+
+Notes
+-----
+Unknown on the first turn, and with an empty, missing or impossible list (sum above 1.001, a NaN, ids
+and values of different number); that also leaves the memory alone, so a later turn is compared with
+the last good one. A token without probability on the reference side counts as 1e-10, mass
+renormalised, so results are finite. After a trim or a reset by the host the detector starts afresh:
+that turn is unknown, the next is compared with it.
+
+Thresholds belong to rules. The source's 1.2 (technical) and 2.1 (creative) nats are 2.5 and 1.9
+standard deviations above its own means of .82 and 1.47 on full distributions (formulas A2.1).
+
+References
+----------
+T. Cover, J. Thomas, "Elements of Information Theory", 2nd ed., section 2.8 (data processing).
+J. Lin, "Divergence measures based on the Shannon entropy", IEEE Trans. Inf. Theory 37 (1991).
+
+Examples
+--------
+The same list twice, then another token on top. What the lists prove is less than what they suggest:
+
+>>> from math import log
+>>> from stabilitykit.detectors.kl_shift import KL_SHIFT
+>>> from stabilitykit.detectors.trace import trace
+>>> calm = {"token_ids": [11, 22, 33], "logprobs": [log(0.8), log(0.1), log(0.05)]}
+>>> moved = {"token_ids": [44, 11, 22], "logprobs": [log(0.7), log(0.2), log(0.05)]}
+>>> turns = trace(KL_SHIFT, [calm, calm, moved])
+>>> [round(out["kl_nats"], 2) for out in turns]
+[nan, 0.0, 9.77]
+>>> [round(out["lower_nats"], 2) for out in turns]
+[nan, 0.0, 1.2]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from stabilitykit.kernels import kernel
+from stabilitykit.kernels.divergence import (
+    FLOOR,
+    FORWARD,
+    MASS_TOLERANCE,
+    REVERSE,
+    copy_f4,
+    full_mixture,
+    full_moments,
+    keep_top,
+    top_divergence,
+    top_mass,
+)
+from stabilitykit.kernels.pointers import Block
+from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
+
+__all__ = ["KL_SHIFT", "kl_shift_kernel"]
+
+_DIRECTIONS = ("forward", "reverse", "js")
+_MODES = ("top_k", "full", "full_pair")
+_NAN = math.nan
+_LN2 = math.log(2.0)
+
+
+@kernel
+def kl_shift_kernel(
+    x: Block, f: Block, h: Block, w: Block, v: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block
+) -> int:
+    """Compare with the last turn that had a distribution, then keep this one.
+
+    c is ``vocab_size, direction, mode, k_max``.
+    """
+    for k in range(4):
+        x[io[4] + k] = _NAN
+    if c[2] == 0.0:
+        _shift_top(x, f, h, c, io, arr, ids, n)
+    else:
+        _shift_full(x, f, v, c, io, arr, n)
+    return 0
+
+
+@kernel
+def _shift_top(x: Block, f: Block, h: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block) -> None:
+    """Compare two top-k lists: two halves of the memory, written in turns."""
+    given = n[io[0]]
+    if given == 0 or given != n[io[1]]:
+        return
+    k_max = int(c[3])
+    given = min(given, k_max)
+    mass = top_mass(ids[io[0]], arr[io[1]], given)
+    if mass != mass:
+        return
+    new = 1 if h[0] == 1 else 0  # h[0]: half of the newest list, counted from 1; 0: none
+    now, old = 3 + new * k_max, 3 + (1 - new) * k_max
+    count = keep_top(ids[io[0]], arr[io[1]], given, f, h, now)
+    if h[0] != 0:
+        top_divergence(
+            f, h, now, count, mass, old, int(h[2 - new]), float(f[2 - new]), float(c[0]), int(c[1]), x, io[4]
+        )
+    f[1 + new] = mass
+    h[1 + new] = count
+    h[0] = 1 + new
+
+
+@kernel
+def _shift_full(x: Block, f: Block, v: Block, c: Block, io: Block, arr: Block, n: Block) -> None:
+    """Compare two whole distributions; v keeps the previous one, f its moments and whether it is there."""
+    size, direction, is_given = int(c[0]), int(c[1]), n[io[3]] == int(c[0])
+    if n[io[2]] != size:
+        return
+    is_kept = c[2] == 1.0 and f[2] != 0.0
+    now = arr[io[2]]
+    old = arr[io[3]] if is_given else v if is_kept else now
+    mass, weighted, cross, zeros = full_moments(now, old, size)
+    if not abs(mass - 1.0) <= MASS_TOLERANCE:
+        return
+    if is_given or is_kept:
+        mass_old, weighted_old = float(f[0]), float(f[1])
+        if is_given or direction != FORWARD:
+            mass_old, weighted_old, back, zeros_now = full_moments(old, now, size)
+            if direction == REVERSE:
+                cross, zeros = back, zeros_now
+        if abs(mass_old - 1.0) <= MASS_TOLERANCE:
+            entropy, entropy_old = math.log(mass) - weighted / mass, math.log(mass_old) - weighted_old / mass_old
+            if direction == FORWARD:
+                kl = cross / mass - math.log(mass) + math.log(mass_old + FLOOR * zeros)
+            elif direction == REVERSE:
+                kl = cross / mass_old - math.log(mass_old) + math.log(mass + FLOOR * zeros)
+            else:
+                kl = min(full_mixture(now, old, mass, mass_old, size) - 0.5 * (entropy + entropy_old), _LN2)
+            x[io[4]] = x[io[4] + 1] = max(kl, 0.0)
+            x[io[4] + 2] = min(mass, mass_old, 1.0)
+            x[io[4] + 3] = entropy - entropy_old
+    if c[2] == 1.0:
+        f[0], f[1], f[2] = mass, weighted, 1.0
+        copy_f4(now, v, size)
+
+
+def _layout(settings: Mapping[str, Any]) -> Layout:
+    """Two lists of 12 bytes an entry, or one whole distribution, or nothing."""
+    if settings["mode"] == "top_k":
+        size = 3 + 2 * int(settings["k_max"])
+        return Layout(f8=size, u4=size)
+    return Layout(f8=3, vec=int(settings["vocab_size"])) if settings["mode"] == "full" else Layout(f8=3)
+
+
+def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
+    return (
+        float(settings["vocab_size"]),
+        float(_DIRECTIONS.index(settings["direction"])),
+        float(_MODES.index(settings["mode"])),
+        float(settings["k_max"]),
+    )
+
+
+KL_SHIFT = DetectorSpec(
+    type="kl_shift",
+    doc="How far the next-token distribution moved since the previous turn.",
+    inputs={
+        "token_ids": "top_token_ids",
+        "logprobs": "top_logprobs",
+        "full_logprobs": "logprobs",
+        "prev_logprobs": "prev_logprobs",
+    },
+    settings=(
+        SettingSpec("vocab_size", 129280, "tokens in the vocabulary", "count", "count", 2, 2**21, shapes_memory=True),
+        SettingSpec("direction", "forward", "which divergence", "enum", "enum", values=_DIRECTIONS),
+        SettingSpec("mode", "top_k", "which inputs are compared", "enum", "enum", values=_MODES, shapes_memory=True),
+        SettingSpec("k_max", 20, "entries of a top-k list that are used", "count", "count", 1, 64, shapes_memory=True),
+    ),
+    outputs=(
+        OutputSpec("kl_nats", "nats", "the divergence, in top_k an estimate", lo=0.0),
+        OutputSpec("lower_nats", "nats", "guaranteed lower bound of the divergence", lo=0.0),
+        OutputSpec("coverage_ratio", "ratio", "probability that the lists cover, the worse side", lo=0.0, hi=1.0),
+        OutputSpec("entropy_delta_nats", "nats", "entropy of this turn minus entropy of the previous one"),
+    ),
+    kernel=kl_shift_kernel,
+    layout=_layout,
+    config=_config,
+    model_bound=True,
+    on_applied={"reset_context": "rebase", "rollback_snapshot": "rebase", "trim_context": "rebase"},
+)

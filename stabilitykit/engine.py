@@ -1,0 +1,361 @@
+"""The engine: a Turn in, a Decision out."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from stabilitykit import compiled as c
+from stabilitykit.admission import Admission
+from stabilitykit.decision import Decision, Fault
+from stabilitykit.errors import TurnError, UsageError
+from stabilitykit.forks import watch_forks
+from stabilitykit.generation import Generation
+from stabilitykit.identity import check_id
+from stabilitykit.journal import Journal
+from stabilitykit.migrate import MigrationReport, plan_migration
+from stabilitykit.observing import Scopes, seconds
+from stabilitykit.program import Program, build_program
+from stabilitykit.rules.pack import Pack
+from stabilitykit.session import Instance, Session, SessionStore
+from stabilitykit.transfer import export_session, restore_session
+from stabilitykit.turn import MISSING, Turn
+
+__all__ = ["Engine"]
+
+_NO_FAULTS: tuple[Fault, ...] = ()
+_KEEP_GENERATIONS = 4
+
+
+class Engine:
+    """Evaluates turns of conversations against a pack.
+
+    Build one with `Engine.load`; share it between threads; fork after it was loaded.
+
+    Examples
+    --------
+    >>> from stabilitykit import Engine, Turn
+    >>> engine = Engine.load("chat")
+    >>> engine.evaluate(Turn(session_id="c-1", ttft_ms=300.0, itl_ms=30.0, input_tokens=900)).state
+    'healthy'
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        capacity: int = 100_000,
+        ttl_s: float | None = 3600.0,
+        clock: Callable[[], float] = time.monotonic,
+        sample_ttl_s: float | None = 60.0,
+        snapshots: int = 0,
+        compiled: bool | None = None,
+        log_key: bytes | None = None,
+        limits: tuple[int, int] = (16384, 65536),
+    ) -> None:
+        self._lock = threading.Lock()
+        self._live = Generation(program, 1, compiled)
+        self._compiled = compiled
+        self._limits = limits
+        self._clock = clock
+        self._ttl = float("inf") if ttl_s is None else ttl_s
+        self._journal = Journal(log_key or secrets.token_bytes(16))
+        self._functions: dict[str, Callable[[Turn], Any]] = {}
+        self.sessions = SessionStore(capacity, ttl_s, clock, self._journal.dropped)
+        self._scopes = Scopes(sample_ttl_s)
+        self._admission = Admission(self.sessions, snapshots)
+        self._find = self.sessions.live.get
+        self._touch = self.sessions.live.move_to_end
+        self._idle = self._scopes.idle(self._live)
+        watch_forks(self)
+
+    @classmethod
+    def load(
+        cls,
+        sources: str | Sequence[str],
+        *,
+        params: Mapping[str, Any] | None = None,
+        row_limit: int = 16384,
+        vector_limit: int = 65536,
+        **options: Any,
+    ) -> Engine:
+        """Load a pack and build an engine for it.
+
+        Parameters
+        ----------
+        sources
+            A shipped pack's name, a path, or a list of them.
+        params
+            Values of the pack's params.
+        row_limit, vector_limit
+            Most bytes one session's row and vectors may take.
+        **options
+            ``capacity`` (sessions held), ``ttl_s``, ``clock``, ``sample_ttl_s``, ``snapshots``
+            (turns kept for ``fork(at_turn=)``), ``compiled`` (None: where numba works),
+            ``log_key`` (bytes that hash identities in logs).
+
+        Raises
+        ------
+        PackError
+            With every located problem of the files.
+        """
+        limits = (row_limit, vector_limit)
+        return cls(build_program(_load(sources, params), row_limit=limits[0], vector_limit=limits[1]), limits=limits, **options)
+
+    @property
+    def pack(self) -> Pack:
+        """The pack that decides now."""
+        return self._live.pack
+
+    def evaluate(self, turn: Turn) -> Decision:
+        """Take one turn in and decide.
+
+        Never raises because of telemetry: bad values are in ``decision.faults``.
+
+        Raises
+        ------
+        TurnError
+            Not a Turn, or an identity or turn id that can never work; nothing has changed.
+        UnknownSignal
+            ``turn.extra`` names a signal that the pack does not declare; nothing has changed.
+        """
+        if turn.__class__ is not Turn:
+            raise TurnError(f"evaluate takes a Turn, not {type(turn).__name__}")
+        with self._lock:
+            live = self._live
+            try:
+                session = self._find((turn.tenant, turn.session_id))
+            except TypeError:
+                session = None
+            now = self._clock()
+            turn_id = turn.turn_id
+            if (
+                session is None
+                or (turn_id is not None and turn_id != session.last + 1)
+                or session.rows is not live.rows[0]
+                or now - session.seen > self._ttl
+                or (turn.model is not session.model and turn.model is not None)
+                or turn.applied is not None
+                or turn.extra is not None
+                or self._functions
+            ):
+                return self._unusual(turn)
+            self._touch(session.key)
+            session.seen = now
+            if live.is_wide:
+                replica, device, flags = self._scopes.place(live, turn)
+            else:
+                replica, device, flags = self._idle, self._idle, c.F_TURN
+            return self._step(live, turn, session, replica, device, flags)
+
+    def observe(
+        self,
+        *,
+        replica: str | None = None,
+        device: str | None = None,
+        tenant: str = "",
+        timestamp_s: float = MISSING,
+        **signals: Any,
+    ) -> Decision:
+        """Take one sample of a replica or a device in: a scrape, a GPU reading.
+
+        With ``device`` given and only device signals it is the device's sample, else the replica's.
+
+        Raises
+        ------
+        UsageError
+            A name that is no signal of that scope in this pack; nothing has changed.
+        """
+        with self._lock:
+            live = self._live
+            scope, name = self._scopes.target(live, replica, device, signals)
+            check_id(tenant, "tenant")
+            instance = self._scopes.find(live, scope, tenant, name)
+            other = self._scopes.find(live, 3 - scope, tenant, device if scope == 1 else replica)
+            return self._scopes.sample(live, scope, instance, other, seconds(timestamp_s), signals, self._journal)
+
+    def peek(self, turn: Turn) -> Decision:
+        """Tell what ``evaluate`` would decide; nothing is stored.
+
+        Raises
+        ------
+        TurnError
+            As ``evaluate``.
+        """
+        if turn.__class__ is not Turn:
+            raise TurnError(f"peek takes a Turn, not {type(turn).__name__}")
+        with self._lock:
+            return self._unusual(turn, is_peek=True)
+
+    def fork(self, session_id: Any, new_session: Any, *, at_turn: int | None = None, tenant: Any = "") -> None:
+        """Start a session as a copy of another: a chat that was edited or branched.
+
+        Parameters
+        ----------
+        at_turn
+            Copy the memory as it was after that turn; needs ``Engine.load(snapshots=n)``.
+
+        Raises
+        ------
+        UsageError
+            No such session, the new one exists, or that turn is not kept any more.
+        """
+        check_id(new_session, "session_id")
+        with self._lock:
+            source = self.sessions.find((tenant, session_id))
+            if source is None:
+                raise UsageError("no such session")
+            if self.sessions.find((tenant, new_session)) is not None:
+                raise UsageError("the new session exists already")
+            self._live.migrate(source, 0)
+            self.sessions.add(self._admission.branch(source, (tenant, new_session), at_turn))
+
+    def forget(self, session_id: Any, *, tenant: Any = "") -> bool:
+        """Drop a session's memory; tells whether there was one."""
+        with self._lock:
+            return self.sessions.remove((tenant, session_id))
+
+    def export(self, session_id: Any, *, tenant: Any = "") -> bytes:
+        """Give one session as a blob for ``restore``.
+
+        Raises
+        ------
+        UsageError
+            No such session.
+        """
+        with self._lock:
+            session = self.sessions.find((tenant, session_id))
+            if session is None:
+                raise UsageError("no such session")
+            self._live.migrate(session, 0)
+            return export_session(session, self._live)
+
+    def restore(self, blob: bytes) -> Any:
+        """Bring an exported session in, replacing one of the same name; gives its id.
+
+        Raises
+        ------
+        BlobError
+            Damaged, newer, or of another pack; nothing has changed.
+        """
+        with self._lock:
+            session = restore_session(blob, self._live)
+            self.sessions.remove(session.key)
+            session.kept = session.decision is not None and session.decision._code & 255 == self._live.worst
+            self.sessions.add(session)
+            return session.key[1]
+
+    def signal(self, name: str) -> Callable[[Callable[[Turn], Any]], Callable[[Turn], Any]]:
+        """Register a function of the Turn as the producer of a declared signal.
+
+        It is asked when the turn itself does not bring the signal; what it raises becomes a fault.
+        """
+        if name not in self._live.pack.signals:
+            raise UsageError(f"the pack declares no signal {name!r}")
+
+        def register(fn: Callable[[Turn], Any]) -> Callable[[Turn], Any]:
+            with self._lock:
+                self._functions[name] = fn
+            return fn
+
+        return register
+
+    def reload(self, sources: str | Sequence[str], *, params: Mapping[str, Any] | None = None) -> MigrationReport:
+        """Swap the pack; sessions keep the memory that has the same name in both packs.
+
+        Raises
+        ------
+        PackError, ReloadRefused
+            The new pack is bad or would lose a state; the old one stays.
+        """
+        program = build_program(_load(sources, params), row_limit=self._limits[0], vector_limit=self._limits[1])
+        fresh = Generation(program, 0, self._compiled)
+        with self._lock:
+            steps, report = plan_migration(self._live.program, program)
+            fresh.follow(self._live, steps)
+            if fresh.depth > _KEEP_GENERATIONS:
+                for session in (*self.sessions.live.values(), *self.sessions.kept.values()):
+                    fresh.migrate(session, 0)
+                for scope in (1, 2):
+                    for instance in self._scopes.held[scope].values():
+                        fresh.migrate(instance, scope)
+                fresh.origin = None
+            self._live = fresh
+            self._idle = self._scopes.idle(fresh)
+            return MigrationReport(report.kept, report.started, report.dropped, fresh.number)
+
+    # -- one step
+
+    def _unusual(self, turn: Turn, is_peek: bool = False) -> Decision:
+        """Evaluate a turn that the short way of ``evaluate`` does not cover."""
+        live = self._live
+        admitted = self._admission.admit(live, turn, self._scopes, self._functions, is_peek)
+        if admitted.stored is not None:
+            return admitted.stored
+        try:
+            decision = self._step(
+                live, turn, admitted.session, admitted.replica, admitted.device,
+                admitted.flags, admitted.skip, admitted.values, admitted.faults,
+            )  # fmt: skip
+        finally:
+            if is_peek:
+                admitted.session.release()
+                admitted.replica.release()
+                admitted.device.release()
+        return decision
+
+    def _step(
+        self,
+        live: Generation,
+        turn: Turn,
+        session: Session,
+        replica: Instance,
+        device: Instance,
+        flags: int,
+        skip: int = 0,
+        values: list[float] | None = None,
+        faults: Sequence[Fault] = _NO_FAULTS,
+    ) -> Decision:
+        found = live.bring(turn, session, replica, device, flags, skip, values, self._functions)
+        if found:
+            faults = [*faults, *found]
+        code = live.call(live.address)
+        snapshot = live.snapshot()
+        if code & c.B_FAULT:
+            faults = [*faults, *live.pass_faults(), *live.stale_signals(session, replica, device)]
+        turn_id = turn.turn_id
+        if turn_id is None:
+            turn_id = session.last + 1 if session.last >= 0 else 1
+        memory = live.rule_memory(session.row) if live.out_words[live.session_out] else b""
+        decision = tuple.__new__(
+            Decision, (live, turn.session_id, turn_id, code, snapshot, tuple(faults), memory, "session")
+        )
+        session.last = turn_id
+        session.revision = turn.revision
+        session.decision = decision
+        if code & 0x1C0000 or code >> 16 & 1:
+            self._after(live, turn, session, replica, device, code)
+        if session.past is not None:
+            self._admission.remember(session)
+        return decision
+
+    def _after(
+        self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, code: int
+    ) -> None:
+        """Do what follows from a change of state or a sample taken."""
+        if code & (c.B_REPLICA | c.B_DEVICE):
+            self._scopes.moved(turn, code, replica, device)
+        if code >> 16 & 1:
+            if self.sessions.holds(session):
+                self.sessions.keep(session, code & 255 == live.worst)
+                self._journal.changed(session.decision)
+
+
+def _load(sources: str | Sequence[str], params: Mapping[str, Any] | None) -> Pack:
+    from stabilitykit.detectors import DETECTORS
+    from stabilitykit.rules.load import load_pack
+
+    return load_pack(sources, params=params, detectors=DETECTORS)

@@ -1,0 +1,401 @@
+"""One generation of an engine: a program, its buffers, and how its raw words are read."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabilitykit import compiled as c
+from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
+from stabilitykit.kernels.compile import compile_detector, compile_entry, is_available
+from stabilitykit.migrate import Migration
+from stabilitykit.packing import gather, make_packer
+from stabilitykit.plan import resolve_actions
+from stabilitykit.program import Program, Span, walk
+from stabilitykit.rules.pack import Rule
+from stabilitykit.rules.tables import MEMORY_WORDS
+from stabilitykit.session import Memory, Rows, Session
+from stabilitykit.signals import SCOPES
+
+__all__ = ["Generation"]
+
+_ROWS = len(c.FIXED)
+_CONTROL = _ROWS + 6
+_INPUTS = _CONTROL + c.CONTROL_WORDS
+_STAGED = 8192
+"""Arrays up to this long are copied into the engine's own buffers; longer ones are read in place."""
+
+
+class Generation:
+    """Runs the pass for one program; implements ``decision.Explainer``.
+
+    Parameters
+    ----------
+    program
+        The laid-out pack.
+    number
+        1 at load, one more at each reload.
+    is_compiled
+        False runs the same source as plain Python.
+    """
+
+    def __init__(self, program: Program, number: int, is_compiled: bool | None = None) -> None:
+        self.program = program
+        self.number = number
+        self.pack = program.pack
+        self.fingerprint = program.pack.fingerprint
+        self.is_compiled = is_available() if is_compiled is None else is_compiled
+        self.rows = tuple(Rows(layout.template, layout.vector) for layout in program.rows)
+        self.is_wide = any(program.ti[k * c.SCOPE_HEADER + c.S_ACTIVE] for k in (1, 2))
+        self.origin: Generation | None = None
+        self._steps: tuple[Migration, ...] = ()
+        self._has_lengths = False
+        self.session_out = program.out_at[0]
+        self._allocate()
+        self._plans: dict[tuple[int, ...], tuple[tuple[Action, ...], tuple[Suppressed, ...]]] = {}
+        self._names = tuple(s.name for s in self.pack.states)
+        self.worst = len(self._names) - 1
+
+    # -- buffers
+
+    def _allocate(self) -> None:
+        p = self.program
+        self.block = np.zeros(_INPUTS + len(p.scalars), np.int64)
+        self._shown = np.zeros(p.out_words + p.values.size)
+        self.out = self._shown[: p.out_words].view(np.uint64)
+        self.x = self._shown[p.out_words :]
+        self.x[:] = p.values
+        self.out_words = memoryview(self.out)
+        self.snapshot: Callable[[], bytes] = memoryview(self._shown[: p.out_words + p.live]).cast("B").tobytes
+        self.inputs = self.block[_INPUTS:].view(np.float64)
+        self.control = self.block[_CONTROL:]
+        self._scratch = (np.zeros(p.scratch[0], np.int32), np.zeros(p.scratch[1]))
+        count = max(1, len(p.arrays))
+        self.lengths = np.zeros(count, np.int64)
+        self.length_of = memoryview(self.lengths)
+        self._addresses = (np.zeros(count, np.uint64), np.zeros(count, np.uint64))
+        self._staging: list[NDArray[Any]] = []
+        for k, a in enumerate(p.arrays):
+            self._staging.append(np.zeros(max(64, min(a.length, _STAGED)), a.spec.dtype))
+            self._point(k, self._staging[k])
+        self.bound: list[NDArray[Any]] = list(self._staging)
+        self.into = memoryview(self.block).cast("B")[8 * _ROWS :]
+        self.pack_into = struct.Struct(f"=6Q3q{len(p.scalars)}d").pack_into
+        self.pack_turn = make_packer(p.scalars)
+        self.array_names = tuple(a.spec.name for a in p.arrays)
+        fixed = [
+            self.control, self.x, self.inputs, p.ti, p.tf, p.tu, *self._scratch, self.out,
+            None, *self._addresses, self.lengths,
+        ]  # fmt: skip
+        kernels = [d.spec.kernel for d in p.detectors]
+        if self.is_compiled:
+            self._code = [compile_detector(k) for k in kernels]
+            fixed[9] = table = np.array([code.address for code in self._code] or [0], np.int64)
+            self._keep = (table, fixed)
+            for k, array in enumerate(fixed):
+                self.block[k] = array.ctypes.data if array.size else 0  # type: ignore[union-attr]
+            self._entry = compile_entry(c.run_pass, c.ARGUMENTS)
+            address = self.block.ctypes.data
+            entry = self._entry
+            self.address = address
+            self.call: Callable[[int], int] = entry
+        else:
+            self.address = 0
+            self.call = self._call_plain
+            self._plain = (*fixed[:9], kernels)
+
+    def _point(self, k: int, array: NDArray[Any]) -> None:
+        self._addresses[int(self.program.arrays[k].spec.dtype == "int64")][k] = array.ctypes.data
+
+    def _call_plain(self, _: int) -> int:
+        head = self.block[_ROWS:_CONTROL].tolist()
+        rows = []
+        for scope in range(3):
+            row, vec = head[2 * scope : 2 * scope + 2]
+            rows.append(self.rows[scope].view(row))
+            size = self.rows[scope].vector if vec else 0
+            made = (ctypes.c_float * size).from_address(vec) if size else np.zeros(0, np.float32)
+            rows.append(np.ctypeslib.as_array(made) if size else made)  # type: ignore[arg-type]
+        return int(c.run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
+
+    def take_arrays(self, turn: Any) -> list[Fault]:
+        """Bring the array inputs of a turn in; gives the faults found on the way."""
+        faults: list[Fault] = []
+        self._has_lengths = True
+        for k, a in enumerate(self.program.arrays):
+            value = getattr(turn, a.spec.name)
+            self.length_of[k] = 0
+            if value is None:
+                continue
+            fault = self._take_array(k, value)
+            if fault is not None:
+                faults.append(fault)
+        return faults
+
+    def _take_array(self, k: int, value: Any) -> Fault | None:
+        a = self.program.arrays[k]
+        name = a.spec.name
+        try:
+            array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            if array.dtype.kind not in "fiub" or (a.spec.dtype == "int64" and array.dtype.kind == "f"):
+                return Fault("type_mismatch", name, f"array of {array.dtype}")
+            size = array.size
+            if array.ndim != 1 and name not in ("snapshot", "attention_mask"):
+                return Fault("dimension", name, f"{array.ndim} dimensions")
+        except Exception:  # whatever the host's object does when read as an array
+            return Fault("type_mismatch", name, type(value).__name__)
+        if a.length and size != a.length:
+            return Fault("dimension", name, f"{size}, not {a.length}")
+        if size > self._staging[k].size and size <= _STAGED:
+            self._staging[k] = np.zeros(size, a.spec.dtype)
+        if size <= _STAGED:
+            with np.errstate(all="ignore"):
+                self._staging[k][:size] = array.reshape(-1)
+            self.bound[k] = self._staging[k]
+        else:
+            self.bound[k] = np.ascontiguousarray(array.reshape(-1), a.spec.dtype)
+        if self.is_compiled:
+            self._point(k, self.bound[k])
+        self.length_of[k] = size
+        return None
+
+    def forget_arrays(self) -> None:
+        """Mark every array input as absent."""
+        self._has_lengths = False
+        for k in range(len(self.array_names)):
+            self.length_of[k] = 0
+
+    def has_arrays(self, turn: Any) -> bool:
+        """Tell whether a turn brings any array that the pack reads."""
+        return any(getattr(turn, name) is not None for name in self.array_names)
+
+    def bring(
+        self, turn: Any, session: Session, replica: Memory, device: Memory, flags: int, skip: int,
+        values: list[float] | None, functions: Mapping[str, Callable[[Any], Any]],
+    ) -> Sequence[Fault]:  # fmt: skip
+        """Write a turn into the input block; gives the faults found on the way."""
+        faults: Sequence[Fault] = ()
+        if self.array_names:
+            if self.has_arrays(turn):
+                session.need_vector()
+                faults = self.take_arrays(turn)
+            elif self._has_lengths:
+                self.forget_arrays()
+        head = (
+            session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, skip,
+        )  # fmt: skip
+        if values is None:
+            try:
+                self.pack_turn(self.pack_into, self.into, turn, *head)
+                return faults
+            except Exception:  # a strange value: read them one by one
+                values, found = gather(turn, self.program.scalars, functions)
+                faults = [*faults, *found]
+        self.pack_into(self.into, 0, *head, turn.revision, *values)
+        return faults
+
+    def is_same(self, turn: Any, session: Session, values: list[float] | None) -> bool:
+        """Tell whether a turn says what the session's last turn said; moves nothing."""
+        self.bring(turn, session, session, session, c.F_TURN | c.F_COMPARE, 0, values, {})
+        return self.call(self.address) == 1
+
+    # -- memory
+
+    def follow(self, origin: Generation, steps: tuple[Migration, ...]) -> None:
+        """Become the successor of a generation."""
+        self.number = origin.number + 1
+        self.origin, self._steps = origin, steps
+
+    @property
+    def depth(self) -> int:
+        """How many earlier generations are still held."""
+        return 0 if self.origin is None else 1 + self.origin.depth
+
+    def migrate(self, memory: Memory, scope: int) -> None:
+        """Bring a session or instance into this generation's rows, if it is not there yet."""
+        if memory.rows is self.rows[scope] or self.origin is None:
+            return
+        self.origin.migrate(memory, scope)
+        self._steps[scope].apply(memory, self.rows[scope])
+
+    def restart(self, memory: Memory, spans: Sequence[Span]) -> None:
+        """Give pieces of a row their first values again."""
+        if not spans:
+            return
+        row, template = memory.rows.view(memory.row), memory.rows.template
+        for span in spans:
+            if span.kind == "vec":
+                if memory.vec is not None:
+                    memory.vec[span.at : span.at + span.size] = 0.0
+            else:
+                view = {"f8": np.float64, "u8": np.uint64, "u4": np.uint32, "u2": np.uint16}[span.kind]
+                piece = slice(span.at, span.at + span.size)
+                row.view(view)[piece] = template.view(view)[piece]
+
+    def rule_memory(self, row: int) -> bytes:
+        """Copy the session's rule memory: the streaks behind a match."""
+        at = row + 8 * int(self.program.ti[c.S_RULE_U8])
+        return ctypes.string_at(at, 8 * self.program.rules[0].words * MEMORY_WORDS)
+
+    # -- faults
+
+    def pass_faults(self) -> list[Fault]:
+        """Name the invalid and suspect inputs of the call just made."""
+        faults: list[Fault] = []
+        words = self.program.fault_words
+        for k, scalar in enumerate(self.program.scalars):
+            if self.out_words[k >> 6] >> (k & 63) & 1:
+                faults.append(Fault("invalid", scalar.spec.name))
+            if self.out_words[words + (k >> 6)] >> (k & 63) & 1:
+                faults.append(Fault("unit_suspect", scalar.spec.name, "about a thousand times its usual size"))
+        return faults
+
+    def stale_signals(self, session: Memory, replica: Memory, device: Memory) -> list[Fault]:
+        """Name the signals whose absence has just outlasted a rule's hold_limit, once per signal."""
+        faults: list[Fault] = []
+        for scope in range(3):
+            for rule in self.expired(scope):
+                for name in self._signals_of(rule):
+                    if self._is_newly_stale(name, (session, replica, device)):
+                        faults.append(Fault("signal_stale", name, f"rule {rule.id}"))
+        return faults
+
+    def _signals_of(self, rule: Rule) -> list[str]:
+        names: list[str] = []
+        for node in walk(rule.when):
+            if node.op == "sig":
+                names.append(node.name)
+            elif node.op == "out":
+                detector = next(d for d in self.pack.detectors if d.id == node.name.split(".")[0])
+                names += [s for s in detector.inputs.values() if s]
+        return list(dict.fromkeys(names))
+
+    def _is_newly_stale(self, name: str, memories: tuple[Memory, ...]) -> bool:
+        index = {s.spec.name: k for k, s in enumerate(self.program.scalars)}
+        if name not in index or not np.isnan(self.x[self.program.slots[name]]):
+            return False
+        scope = SCOPES.index(self.program.scalars[index[name]].spec.scope)
+        first = next(k for k, s in enumerate(self.program.scalars) if s.spec.scope == SCOPES[scope])
+        layout, k = self.program.rows[scope], index[name] - first
+        words = memories[scope].rows.view(memories[scope].row).view(np.uint64)
+        bit = np.uint64(1 << (k & 63))
+        known, reported = layout.known + (k >> 6), layout.reported + (k >> 6)
+        if not words[known] & bit or words[reported] & bit:
+            return False
+        words[reported] |= bit
+        return True
+
+    def expired(self, scope: int) -> list[Rule]:
+        """List the rules of a scope whose unknown just outlasted their hold_limit."""
+        tables = self.program.rules[scope]
+        at = self.program.out_at[scope] + 3 * tables.words
+        found = [i for i, bit in tables.bits.items() if self.out_words[at + (bit >> 6)] >> (bit & 63) & 1]
+        return [self.pack.rule(rule_id) for rule_id in found]
+
+    def matched(self, scope: int) -> int:
+        """Tell whether any rule of a scope matched in the call just made (its first word will do)."""
+        at = self.program.out_at[scope]
+        return sum(self.out_words[at + w] for w in range(self.program.rules[scope].words))
+
+    # -- reading a Decision
+
+    def words(self, decision: Decision, scope: int, group: int) -> int:
+        """Give one group of a scope's words as an integer: 0 matched, 1 unknown, 2 fired, 3 expired."""
+        size = self.program.rules[scope].words
+        at = 8 * (self.program.out_at[scope] + group * size)
+        return int.from_bytes(decision._snapshot[at : at + 8 * size], "little")
+
+    def machine_word(self, decision: Decision, scope: int) -> int:
+        """Give ``state | previous << 8 | entered << 16`` of a scope."""
+        at = 8 * (self.program.out_at[scope] + 4 * self.program.rules[scope].words)
+        return int.from_bytes(decision._snapshot[at : at + 8], "little")
+
+    def values(self, decision: Decision) -> NDArray[np.float64]:
+        """Give the value vector of a decision, literals included."""
+        x = self.program.values.copy()
+        x[: self.program.live] = np.frombuffer(decision._snapshot, np.float64)[self.program.out_words :]
+        return x
+
+    def _spoken(self, decision: Decision) -> tuple[int, ...]:
+        """Scopes a decision speaks about: all of a turn's, or the one of an observe."""
+        own = SCOPES.index(decision.scope)  # type: ignore[arg-type]
+        return tuple(k for k in range(own, 3) if k == own or (own == 0 and self.program.rules[k].bits))
+
+    def state(self, decision: Decision) -> str:
+        """Name the state the turn ended in."""
+        return self._names[decision._code & 255]
+
+    def previous(self, decision: Decision) -> str:
+        """Name the state before the turn."""
+        return self._names[decision._code >> 8 & 255]
+
+    def scopes(self, decision: Decision) -> Mapping[str, str]:
+        """Name the states of the wider scopes."""
+        return {
+            SCOPES[k]: self._names[self.machine_word(decision, k) & 255]
+            for k in self._spoken(decision)
+            if k > 0
+        }
+
+    def matches(self, decision: Decision) -> tuple[Match, ...]:
+        """List the rules that match, session first, in pack order."""
+        found = []
+        for scope in self._spoken(decision):
+            matched, fired = self.words(decision, scope, 0), self.words(decision, scope, 2)
+            if not matched:
+                continue
+            bits = self.program.rules[scope].bits
+            for rule in self.pack.rules:
+                bit = bits.get(rule.id)
+                if bit is not None and matched >> bit & 1:
+                    found.append(Match(rule.id, rule.severity, rule.scope, bool(fired >> bit & 1)))
+        return tuple(found)
+
+    def plan(self, decision: Decision) -> tuple[tuple[Action, ...], tuple[Suppressed, ...]]:
+        """Give the actions and those that lost a conflict; the same facts give the same plan."""
+        spoken = self._spoken(decision)
+        key = (spoken[0], *(v for k in spoken for v in (self.words(decision, k, 2), self.machine_word(decision, k))))
+        if key not in self._plans:
+            if len(self._plans) > 4096:
+                self._plans.clear()
+            self._plans[key] = resolve_actions(self._wanted(decision, spoken), self.pack.actions)
+        return self._plans[key]
+
+    def _wanted(self, decision: Decision, spoken: Sequence[int]) -> list[Action]:
+        wanted: list[Action] = []
+        severity = {"critical": 0, "warning": 1, "info": 2}
+        for scope in spoken:
+            fired, bits = self.words(decision, scope, 2), self.program.rules[scope].bits
+            rules = [r for r in self.pack.rules if r.id in bits and fired >> bits[r.id] & 1]
+            for rule in sorted(rules, key=lambda r: severity[r.severity]):
+                wanted += rule.do
+        machines = [self.machine_word(decision, k) for k in spoken]
+        for word in machines:
+            if word >> 16 & 1:
+                wanted += self.pack.states[word & 255].do
+        for word in machines:
+            wanted += self.pack.states[word & 255].while_
+        return wanted
+
+    def reasons(self, decision: Decision) -> tuple[Reason, ...]:
+        """Say why each rule matches."""
+        from stabilitykit.explain import reasons
+
+        return reasons(self, decision)
+
+    def explain(self, decision: Decision) -> str:
+        """Render the whole decision as text."""
+        from stabilitykit.explain import render
+
+        return render(self, decision)
+
+    def to_dict(self, decision: Decision) -> dict[str, Any]:
+        """Render the whole decision as JSON values."""
+        from stabilitykit.explain import to_dict
+
+        return to_dict(self, decision)

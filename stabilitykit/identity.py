@@ -1,0 +1,40 @@
+"""Who a turn belongs to: keys of sessions, replicas and devices, checked once."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from stabilitykit.errors import TurnError
+
+__all__ = ["MAX_ID_BYTES", "check_id", "check_turn_id", "hashed"]
+
+MAX_ID_BYTES = 128
+
+
+def check_id(value: Any, what: str) -> None:
+    """Refuse an identity that is no text or bytes of 1 to 128 bytes.
+
+    Only text and bytes: their hashes are keyed, so nobody can choose ids that collide.
+    """
+    if isinstance(value, str):
+        size = len(value.encode("utf-8", "surrogatepass"))
+    elif isinstance(value, bytes):
+        size = len(value)
+    else:
+        raise TurnError(f"{what} must be str or bytes, not {type(value).__name__}")
+    if size > MAX_ID_BYTES or (size == 0 and what != "tenant"):
+        raise TurnError(f"{what} must have 1 to {MAX_ID_BYTES} bytes, not {size}")
+
+
+def check_turn_id(value: Any) -> int:
+    """Refuse a turn id that is no whole number in [0, 2**63)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise TurnError(f"turn_id must be a whole number in [0, 2**63), not {value!r:.40}")
+    return value
+
+
+def hashed(value: Any, key: bytes) -> str:
+    """Give a keyed hash of an identity, for logs."""
+    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+    return blake2b(data, key=key, digest_size=8).hexdigest()

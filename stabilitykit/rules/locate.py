@@ -1,0 +1,128 @@
+"""Places in pack files, and the collection of everything found wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from stabilitykit.errors import PackError, Problem
+
+if TYPE_CHECKING:
+    from stabilitykit.rules.reader import Document
+
+__all__ = ["BAD", "MAX_PROBLEMS", "Findings", "Place"]
+
+MAX_PROBLEMS = 50
+"""Problems reported of one file."""
+_KEPT = 500  # what a hostile file may make us store before the 50 first by position are known
+_NAMES_SOMETHING = frozenset("SK301 SK302 SK303 SK304 SK305 SK308 SK332 SK506".split())
+
+
+class _Bad:
+    """A value that was already reported: whoever meets it stays silent."""
+
+    def __repr__(self) -> str:
+        return "BAD"
+
+
+BAD = _Bad()
+
+
+@attrs.frozen
+class Place:
+    """A value in a file: the document and the path of keys and indices to it."""
+
+    doc: Document
+    path: tuple[str | int, ...] = ()
+
+    def child(self, *steps: str | int) -> Place:
+        """Give the place of something inside this one."""
+        return Place(self.doc, self.path + steps)
+
+    @property
+    def file(self) -> str:
+        """The file as the user named it."""
+        return self.doc.file
+
+    @property
+    def line(self) -> int:
+        """One-based line of the value."""
+        return self.doc.mark(self.path).line
+
+
+class Findings:
+    """Collects problems of all files, then raises them together.
+
+    Attributes
+    ----------
+    incomplete
+        Set when a file of the set could not be read: from then on an unknown name proves
+        nothing, and is not reported.
+
+    Examples
+    --------
+    >>> Findings().problems()
+    ()
+    """
+
+    def __init__(self) -> None:
+        self._by_file: dict[str, list[Problem]] = {}
+        self.warnings: list[str] = []
+        self.incomplete = False
+
+    def add(
+        self,
+        place: Place,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        key: bool = False,
+        offset: int | None = None,
+        width: int | None = None,
+        certain: bool = False,
+    ) -> None:
+        """Report a problem at a place.
+
+        Parameters
+        ----------
+        key
+            At the key, not at its value.
+        offset, width
+            A part of a text, in characters.
+        certain
+            True when no other file could declare the name that is missing.
+        """
+        if self.incomplete and not certain and code in _NAMES_SOMETHING:
+            return
+        kept = self._by_file.setdefault(place.file, [])
+        if len(kept) < _KEPT:
+            doc = place.doc
+            kept.append(doc.problem(place.path, code, message, hint=hint, key=key, offset=offset, width=width))
+
+    def warn(self, place: Place, message: str, offset: int) -> None:
+        """Note a finding that is no error, at a part of a text."""
+        mark = place.doc.spot(place.path, offset)
+        self.warnings.append(f"{place.file}:{mark.line}:{mark.col}: warning: {message}")
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Take over problems that are located already."""
+        for problem in problems:
+            self._by_file.setdefault(problem.file, []).append(problem)
+
+    def __bool__(self) -> bool:
+        return any(self._by_file.values())
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Give what was found, file by file, by position, each once and at most 50 of a file."""
+        found: list[Problem] = []
+        for problems in self._by_file.values():
+            found += sorted(dict.fromkeys(problems))[:MAX_PROBLEMS]
+        return tuple(found)
+
+    def raise_all(self) -> None:
+        """Raise ``PackError`` when anything was found."""
+        if self:
+            raise PackError(self.problems())

@@ -1,0 +1,196 @@
+"""Rules of a pack: condition, durations, actions and reason, each after the rules it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from stabilitykit.decision import ActionSpec
+from stabilitykit.rules import keys
+from stabilitykit.rules.actions import plan_actions
+from stabilitykit.rules.condition import Names, check_condition, walk
+from stabilitykit.rules.cost import MAX_RULES, check_cost
+from stabilitykit.rules.locate import BAD, Findings, Place
+from stabilitykit.rules.merge import Merged
+from stabilitykit.rules.order import find_cycle, references, topological
+from stabilitykit.rules.pack import DetectorUse, Node, ParamValue, Rule
+from stabilitykit.rules.shape import Item, check_map, check_required
+from stabilitykit.rules.templates import check_template
+from stabilitykit.rules.values import Values
+from stabilitykit.signals import SignalSpec
+
+__all__ = ["Label", "RuleCheck", "labels"]
+
+MAX_WINDOW = 64
+_WORDS = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class Label(NamedTuple):
+    """What a guard needs to know of a rule, sound or not."""
+
+    severity: str
+    tags: tuple[str, ...]
+
+
+def labels(items: Mapping[str, Item]) -> dict[str, Label]:
+    """Give severity and tags of every rule that is declared."""
+    return {i: Label(_sound(item, "severity", "warning"), tags_of(item)) for i, item in items.items()}
+
+
+def tags_of(item: Item) -> tuple[str, ...]:
+    """Give the tags of a rule, none when they were refused."""
+    tags = item.get("tags", ())
+    return () if tags is BAD else tuple(tags)
+
+
+class RuleCheck:
+    """Checks all rules, each after the rules it names."""
+
+    def __init__(
+        self,
+        findings: Findings,
+        merged: Merged,
+        values: Values,
+        signals: Mapping[str, SignalSpec],
+        uses: Mapping[str, DetectorUse | None],
+        params: Mapping[str, ParamValue],
+        actions: Mapping[str, ActionSpec],
+    ) -> None:
+        self.findings, self.values, self.actions = findings, values, actions
+        self.items = merged.section("rules")
+        self.disabled = merged.disabled.get("rules", frozenset())
+        self.signals, self.params = signals, params
+        self.uses = {n: u for n, u in uses.items() if u is not None}
+        self.broken: frozenset[str] = frozenset()
+        self.rules: dict[str, Rule] = {}
+        raw, place = merged.defaults.get("on_missing", (None, None))
+        self.on_missing = raw if isinstance(raw, str) else "hold"
+        raw, place = merged.defaults.get("hold_limit", (None, None))
+        hold_limit = values.turns(place, raw, 20) if place else 20
+        self.durations = (("for", 1, 1), ("keep_for", 0, 0), ("cooldown", 0, 0), ("hold_limit", hold_limit, 0))
+
+    def check(self, whole: Place) -> tuple[dict[str, Rule], list[str]]:
+        """Give the sound rules by id, and their order."""
+        if len(self.items) > MAX_RULES:
+            self.findings.add(whole, "SK602", f"{len(self.items):,} rules; {MAX_RULES:,} are allowed")
+            return {}, []
+        named = {i: references(w) if isinstance(w := item.get("when"), str) else () for i, item in self.items.items()}
+        order, circling = topological(named)
+        self._report_cycles(circling, named)
+        scopes: dict[str, str | None] = dict.fromkeys(self.items)
+        detectors = {n: (u.spec, u.scope) for n, u in self.uses.items()}
+        names = Names(self.signals, detectors, self.params, scopes, self.disabled)
+        for rule_id in [*order, *circling]:
+            rule = self._rule(self.items[rule_id], names)
+            if rule is not None:
+                self.rules[rule_id] = rule
+                scopes[rule_id] = rule.scope
+        pairs = [(self.rules[i], self.items[i].at("when")) for i in order if i in self.rules]
+        check_cost(self.findings, whole, pairs)
+        return self.rules, order
+
+    def _report_cycles(self, circling: list[str], named: Mapping[str, tuple[str, ...]]) -> None:
+        reported: set[str] = set()
+        for start in circling:
+            cycle = find_cycle(start, named, frozenset(circling))
+            if not reported.intersection(cycle):
+                self.findings.add(
+                    self.items[cycle[0]].at("when"), "SK307", "rules name each other: " + " -> ".join(cycle)
+                )
+            reported.update(cycle)
+
+    def _rule(self, item: Item, names: Names) -> Rule | None:
+        when = self._condition(item, names)
+        scope = when.scope if when else ""
+        word = {"": "", "session": "turns"}.get(scope, "samples")
+        turns = {
+            key: default
+            if (raw := item.fields.get(key)) is None
+            else self.values.turns(item.at(key), raw, default, lo=lo, word=word)
+            for key, default, lo in self.durations
+        }
+        count = self._count(item, word)
+        self._check_together(item)
+        do = plan_actions(self.findings, item.at("do"), item.get("do"), f"rule:{item.id}", self.actions, self.values)
+        if when is None:
+            return None
+        self._reason(item, when)
+        return Rule(
+            id=item.id,
+            when=when,
+            source=item.get("when"),
+            scope=when.scope or "session",  # type: ignore[arg-type]
+            desc=_sound(item, "desc", ""),
+            severity=_sound(item, "severity", "warning"),
+            for_turns=turns["for"],
+            count=count,
+            keep_for=turns["keep_for"],
+            cooldown=turns["cooldown"],
+            on_missing=_sound(item, "on_missing", self.on_missing),
+            hold_limit=turns["hold_limit"],
+            do=do,
+            reason=_sound(item, "reason", ""),
+            tags=tags_of(item),
+            memory=f"{item.id}|{when.text}|{count[1] if count else ''}",
+            file=item.place.file,
+            line=item.place.line,
+        )
+
+    def _condition(self, item: Item, names: Names) -> Node | None:
+        text = item.get("when")
+        if text is None or text is BAD:
+            return None
+        if self.broken and not self.broken.isdisjoint(_WORDS.findall(text)):
+            return None  # it reads something that was reported already
+        node, problems = check_condition(text, names)
+        place = item.at("when")
+        for p in problems:
+            self.findings.add(place, p.code, p.message, hint=p.hint, offset=p.offset, width=p.width)
+        return None if problems else node
+
+    def _count(self, item: Item, word: str) -> tuple[int, int] | None:
+        raw = item.get("count")
+        if raw is None or raw is BAD:
+            return None
+        place = item.at("count")
+        fields = check_map(self.findings, place, raw, keys.COUNT, "`count`")
+        check_required(self.findings, place, fields, keys.COUNT, "`count`")
+        n = self.values.turns(place.child("in"), fields.get("in"), 0, lo=1, hi=MAX_WINDOW, word=word)
+        at_least = fields.get("at_least")
+        k = self.values.whole(place.child("at_least"), at_least, 0, lo=1, hi=MAX_WINDOW) if at_least is not None else 0
+        if k > n > 0:
+            self.findings.add(place.child("at_least"), "SK206", f"{k} of the last {n} turns can never be met")
+        return (k, n)
+
+    def _check_together(self, item: Item) -> None:
+        if item.get("for") is not None and item.get("count") is not None:
+            field = "for" if "for" not in item.origins else "count"
+            self.findings.add(item.at(field), "SK214", "`for` and `count` exclude each other", key=True)
+        if item.get("cooldown") is not None and not item.get("do"):
+            self.findings.add(item.at("cooldown"), "SK214", "`cooldown` without `do` silences nothing", key=True)
+
+    def _reason(self, item: Item, when: Node) -> None:
+        reason = item.get("reason")
+        if not reason or reason is BAD:
+            return
+        for p in check_template(reason, self._readable(when)):
+            self.findings.add(item.at("reason"), p.code, p.message, hint=p.hint, offset=p.offset, width=p.width)
+
+    def _readable(self, when: Node) -> frozenset[str]:
+        """Give what the reason of a rule may print."""
+        names: set[str] = set()
+        for node in walk(when):
+            if node.op == "sig":
+                names.add(node.name)
+            elif node.op == "param":
+                names.add("params." + node.name.removeprefix("params."))
+            elif node.op == "out":
+                detector = node.name.partition(".")[0]
+                names.update(f"{detector}.{o.name}" for o in self.uses[detector].spec.outputs)
+        return frozenset(names)
+
+
+def _sound(item: Item, field: str, default: Any) -> Any:
+    value = item.get(field, default)
+    return default if value is BAD else value

@@ -1,0 +1,226 @@
+"""The grammar of the rule language: text to syntax trees. Names, units and types are checked later."""
+
+from __future__ import annotations
+
+from stabilitykit.rules.descent import MAX_LEVELS, MAX_NODES, WORD_OPERATORS, Parser, Tree
+from stabilitykit.rules.guard_syntax import parse_guard
+from stabilitykit.rules.lexer import ID, NAME, RESERVED, SyntaxProblem, Token
+from stabilitykit.rules.quantities import Literal, Turns, parse_literal, parse_turns
+from stabilitykit.rules.suggest import did_you_mean
+
+__all__ = [
+    "FUNCTIONS",
+    "ID",
+    "MAX_LEVELS",
+    "MAX_NODES",
+    "NAME",
+    "RESERVED",
+    "Literal",
+    "SyntaxProblem",
+    "Tree",
+    "Turns",
+    "parse_condition",
+    "parse_guard",
+    "parse_literal",
+    "parse_turns",
+    "read_condition",
+    "rule_references",
+]
+
+FUNCTIONS = {"abs": 1, "prev": 1, "delta": 1, "min": 2, "max": 2, "mean": 2, "count": 2}
+"""Functions with the number of their arguments."""
+_RELOPS = frozenset((">", ">=", "<", "<=", "==", "!="))
+
+
+class _Condition(Parser):
+    """Conditions: ``or`` over ``and`` over ``not`` over comparisons over sums."""
+
+    def condition(self) -> Tree:
+        left = self.conjunction()
+        while self.sees("or"):
+            self.next()
+            left = self.join("or", left, self.conjunction())
+        return left
+
+    def conjunction(self) -> Tree:
+        left = self.negation()
+        while self.sees("and"):
+            self.next()
+            left = self.join("and", left, self.negation())
+        return left
+
+    def negation(self) -> Tree:
+        if not self.sees("not"):
+            return self.comparison()
+        start = self.next().start
+        self.deeper()
+        inner = self.negation()
+        self.level -= 1
+        return self.node("not", start, inner.end, (inner,))
+
+    def comparison(self) -> Tree:
+        left = self.sum()
+        token = self.token
+        if token.text in _RELOPS:
+            self.next()
+            left = self.join("cmp", left, self.sum(), token.text)
+        elif self.sees("in"):
+            left = self.membership(left)
+        while (chained := self.token).text in _RELOPS or self.sees("in"):
+            width = chained.stop - chained.start
+            self.problems.append(
+                SyntaxProblem("SK421", chained.start, width, "comparisons do not chain", "write `1 < x and x < 5`")
+            )
+            self.next()
+            left = self.join("cmp", left, self.sum(), chained.text) if chained.text != "in" else left
+        return left
+
+    def membership(self, left: Tree) -> Tree:
+        self.next()
+        self.deeper()
+        self.expect("{")
+        values = [self.word()]
+        while self.sees(","):
+            self.next()
+            values.append(self.word())
+        end = self.expect("}").stop
+        self.nodes += 3 * (len(values) - 1)  # it becomes one comparison for each value
+        self.level -= 1
+        return self.node("in", left.offset, end, (left, *values))
+
+    def word(self) -> Tree:
+        token = self.token
+        if token.kind != "word" or not NAME.fullmatch(token.text):
+            raise self.unexpected("a word of the enum")
+        self.next()
+        return self.node("name", token.start, token.stop, name=token.text)
+
+    def sum(self) -> Tree:
+        left = self.term()
+        while (token := self.token).kind == "op" and token.text in "+-":
+            self.next()
+            left = self.join(token.text, left, self.term())
+        return left
+
+    def term(self) -> Tree:
+        left = self.factor()
+        while (token := self.token).kind == "op" and token.text in "*/":
+            self.next()
+            left = self.join(token.text, left, self.factor())
+        return left
+
+    def factor(self) -> Tree:
+        if not self.sees("-"):
+            return self.primary()
+        start = self.next().start
+        self.deeper()
+        inner = self.factor()
+        self.level -= 1
+        return self.node("neg", start, inner.end, (inner,))
+
+    def primary(self) -> Tree:
+        token = self.token
+        if token.kind == "num":
+            return self.number()
+        if token.kind == "rule":
+            self.next()
+            if not ID.fullmatch(token.text):
+                raise SyntaxProblem(
+                    "SK401",
+                    token.start,
+                    token.stop - token.start,
+                    "a badly formed rule id",
+                    "ids are like `slow-turns`",
+                )
+            return self.node("rule", token.start, token.stop, name=token.text)
+        if token.kind == "dotted":
+            self.next()
+            return self.node("dotted", token.start, token.stop, name=token.text)
+        if self.sees("("):
+            self.next()
+            self.deeper()
+            inner = self.condition()
+            self.level -= 1
+            self.expect(")")
+            return inner
+        if token.kind == "word" and token.text not in WORD_OPERATORS:
+            return self.operand()
+        raise self.unexpected("a signal, number or `(`")
+
+    def operand(self) -> Tree:
+        token = self.next()
+        if self.sees("("):
+            return self.call(token)
+        width = token.stop - token.start
+        if not NAME.fullmatch(token.text):
+            lower = token.text.lower()
+            hint = f"write `{lower}`" if NAME.fullmatch(lower) else ""
+            raise SyntaxProblem("SK401", token.start, width, "names are lower case: letters, digits, `_`", hint)
+        if token.text in ("true", "false"):
+            hint = "a bool stands alone: `x` or `not x`"
+            self.problems.append(SyntaxProblem("SK422", token.start, width, f"`{token.text}` in a condition", hint))
+        elif token.text in FUNCTIONS:
+            self.problems.append(_arity(token, 0))
+        return self.node("name", token.start, token.stop, name=token.text)
+
+    def call(self, token: Token) -> Tree:
+        self.next()
+        self.deeper()
+        args = [] if self.sees(")") else [self.condition()]
+        while self.sees(","):
+            self.next()
+            args.append(self.condition())
+        self.level -= 1
+        end = self.expect(")").stop
+        if len(args) != FUNCTIONS.get(token.text, -1):
+            self.problems.append(_arity(token, len(args)))
+        return self.node("call", token.start, end, tuple(args), token.text)
+
+
+def _arity(token: Token, given: int) -> SyntaxProblem:
+    width = token.stop - token.start
+    wanted = FUNCTIONS.get(token.text)
+    if wanted is None:
+        hint = did_you_mean(token.text, FUNCTIONS) or f"functions are {' '.join(FUNCTIONS)}"
+        return SyntaxProblem("SK306", token.start, width, f"unknown function `{token.text[:40]}`", hint)
+    hint = {"mean": "mean(x, 5 turns)", "count": "count(x > 3, 5 turns)"}.get(token.text, "")
+    if wanted == 2 and not hint:
+        hint = f"{token.text}(x, y) or {token.text}(x, 5 turns)"
+    plural = "arguments" if wanted > 1 else "argument"
+    return SyntaxProblem("SK306", token.start, width, f"`{token.text}` wants {wanted} {plural}, not {given}", hint)
+
+
+def read_condition(text: str) -> tuple[Tree | None, list[SyntaxProblem]]:
+    """Parse a condition and report every mistake of syntax; the tree is None after the last one."""
+    try:
+        parser = _Condition(text)
+    except SyntaxProblem as problem:
+        return None, [problem]
+    try:
+        tree = parser.condition()
+        parser.finish("`and`, `or` or a comparison")
+    except SyntaxProblem as problem:
+        return None, [*parser.problems, problem]
+    return tree, parser.problems
+
+
+def parse_condition(text: str) -> Tree:
+    """Parse a condition.
+
+    Raises
+    ------
+    SyntaxProblem
+        The first mistake: SK401, SK306, SK411 (unknown unit), SK421, SK422, SK601.
+    """
+    tree, problems = read_condition(text)
+    if problems or tree is None:
+        raise min(problems, key=lambda problem: problem.offset)
+    return tree
+
+
+def rule_references(text: str) -> list[str]:
+    """Give the ids behind ``rule:`` in order, each once; none when the text has no syntax."""
+    tree, _ = read_condition(text)
+    if tree is None:
+        return []
+    return list(dict.fromkeys(node.name for node in tree.walk() if node.kind == "rule"))
