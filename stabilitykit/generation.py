@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from stabilitykit import compiled as c
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
-from stabilitykit.kernels.compile import compile_detector, compile_entry, is_available
+from stabilitykit.kernels.warmup import warm_up
 from stabilitykit.migrate import Migration
 from stabilitykit.packing import gather, make_packer
 from stabilitykit.plan import resolve_actions
 from stabilitykit.program import Program, Span, walk
 from stabilitykit.rules.pack import Rule
-from stabilitykit.rules.tables import MEMORY_WORDS
 from stabilitykit.session import Memory, Rows, Session
 from stabilitykit.signals import SCOPES
 
@@ -49,21 +48,20 @@ class Generation:
         self.number = number
         self.pack = program.pack
         self.fingerprint = program.pack.fingerprint
-        self.is_compiled = is_available() if is_compiled is None else is_compiled
         self.rows = tuple(Rows(layout.template, layout.vector) for layout in program.rows)
         self.is_wide = any(program.ti[k * c.SCOPE_HEADER + c.S_ACTIVE] for k in (1, 2))
         self.origin: Generation | None = None
         self._steps: tuple[Migration, ...] = ()
         self._has_lengths = False
         self.session_out = program.out_at[0]
-        self._allocate()
+        self._allocate(is_compiled)
         self._plans: dict[tuple[int, ...], tuple[tuple[Action, ...], tuple[Suppressed, ...]]] = {}
         self._names = tuple(s.name for s in self.pack.states)
         self.worst = len(self._names) - 1
 
     # -- buffers
 
-    def _allocate(self) -> None:
+    def _allocate(self, is_compiled: bool | None) -> None:
         p = self.program
         self.block = np.zeros(_INPUTS + len(p.scalars), np.int64)
         self._shown = np.zeros(p.out_words + p.values.size)
@@ -93,21 +91,18 @@ class Generation:
             None, *self._addresses, self.lengths,
         ]  # fmt: skip
         kernels = [d.spec.kernel for d in p.detectors]
-        if self.is_compiled:
-            self._code = [compile_detector(k) for k in kernels]
-            fixed[9] = table = np.array([code.address for code in self._code] or [0], np.int64)
-            self._keep = (table, fixed)
+        # None: numba is absent, switched off or broken, and the plain functions serve.
+        self._warm = warm_up(c.run_pass, c.ARGUMENTS, kernels) if is_compiled is not False else None
+        self.is_compiled = self._warm is not None
+        self.call: Callable[[int], int] = self._call_plain
+        self.address = 0
+        self._plain = (*fixed[:9], kernels)
+        if self._warm is not None:
+            fixed[9] = np.array([*self._warm.addresses, 0], np.int64)
+            self._fixed = fixed
             for k, array in enumerate(fixed):
-                self.block[k] = array.ctypes.data if array.size else 0  # type: ignore[union-attr]
-            self._entry = compile_entry(c.run_pass, c.ARGUMENTS)
-            address = self.block.ctypes.data
-            entry = self._entry
-            self.address = address
-            self.call: Callable[[int], int] = entry
-        else:
-            self.address = 0
-            self.call = self._call_plain
-            self._plain = (*fixed[:9], kernels)
+                self.block[k] = array.ctypes.data
+            self.call, self.address = self._warm.entry, self.block.ctypes.data
 
     def _point(self, k: int, array: NDArray[Any]) -> None:
         self._addresses[int(self.program.arrays[k].spec.dtype == "int64")][k] = array.ctypes.data
@@ -238,9 +233,9 @@ class Generation:
                 row.view(view)[piece] = template.view(view)[piece]
 
     def rule_memory(self, row: int) -> bytes:
-        """Copy the session's rule memory: the streaks behind a match."""
+        """Copy the session's rule words: the streaks and histories behind a match."""
         at = row + 8 * int(self.program.ti[c.S_RULE_U8])
-        return ctypes.string_at(at, 8 * self.program.rules[0].words * MEMORY_WORDS)
+        return ctypes.string_at(at, 8 * self.program.rules[0].u8)
 
     # -- faults
 

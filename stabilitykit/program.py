@@ -97,6 +97,7 @@ class Program:
     live: int
     slots: dict[str, int]
     node_slots: dict[tuple[int, str], int]
+    rule_slots: dict[str, int]
     values: NDArray[np.float64]
     ti: NDArray[np.int32]
     tf: NDArray[np.float64]
@@ -194,6 +195,7 @@ class _Builder:
             live=self.blocks.start(CONSTANTS),
             slots={name: self.blocks.resolve(slot) for name, slot in self.slots.items()},
             node_slots={key: self.blocks.resolve(slot) for key, slot in lowering.node_slots.items()},
+            rule_slots={i: self.blocks.resolve(s) for i, s in lowering.rule_slots.items() if s >= 0},
             values=values, ti=ti, tf=tf, tu=tu,
             scratch=(levels + max(atoms, 64 * max(t.words for t in rules)) + 64, atoms + 64),
             detectors=tuple(self.detectors), skip_on=self._skips(),

@@ -59,8 +59,8 @@ _STORIES = {
     "overflow": "The host keeps the whole history until the server refuses it with HTTP 400; after three refusals in a "
     "row it forgets the history and goes on.",
     "shift": "The server may shift its context: an answer that reaches the end of the window makes it drop half of "
-    "what it holds. When a prompt no longer fits, the host drops its oldest exchanges until half the window is free, which "
-    "also throws away the prefix cache.",
+    "what it holds. When a prompt no longer fits, the host drops its oldest exchanges until half the window is free, "
+    "which also throws away the prefix cache.",
     "slowed": "Four slots. Three other streams start before the first turn named below and stop after the last.",
 }
 
@@ -118,7 +118,7 @@ _HOW = """\
 `{jsonl}`: {turns} turns of {sessions} conversations and {samples} samples of their replicas, one JSON object a line, in
 the order of time. A line is either a turn or `{{"observe": {{...}}}}`. Nothing is simulated: a llama.cpp server
 (wheel `xllamacpp`) answered every turn with the model {model}, with one thread. The machine was shared: the host
-waited up to 20 s before a turn until other work paused, conversations were recorded again as a whole when it did
+waited up to 3 s before a turn until other work paused, conversations were recorded again as a whole when it did
 not, and what noise is left was neither smoothed nor corrected. What is not known is absent, never 0. No text of the
 conversations is stored; the user's messages are in `benchmarks/record/{prompts}`.
 
@@ -162,8 +162,10 @@ def write_readme(jsonl: Path, npz: Path, target: Path) -> None:
     """Write the README beside the recording."""
     records = read_records(jsonl)
     turns = [row for row in records if "observe" not in row]
-    head = ("scenario", "session_id", "turns", "window (tokens)", "turns with trouble",
-            "turns before which the host trimmed", "ttft_ms, no trouble", "ttft_ms, trouble", "itl_ms, no trouble", "itl_ms, trouble")  # fmt: skip
+    head = (
+        "scenario", "session_id", "turns", "window (tokens)", "turns with trouble", "turns before which the host trimmed",
+        "ttft_ms, no trouble", "ttft_ms, trouble", "itl_ms, no trouble", "itl_ms, trouble",
+    )  # fmt: skip
     environment = [("Python", platform.python_version()), *wheel_versions(_WHEELS).items()]
     command = "python -m benchmarks.record.llamacpp"
     text = _HOW.format(

@@ -63,7 +63,10 @@ COUNT = 3
 """Place of the number of distances; mean and sum of squares, or the window, follow."""
 HISTORY = 4
 GUARD = 1e-9
-"""A statistical bound must be exceeded by this relative margin: exact ties are rounding, not news."""
+"""A statistical bound must be exceeded by this margin: exact ties are rounding, not news.
+
+Relative to the greater of the bound and 1, for ``1 - cos`` carries the rounding of numbers near 1.
+"""
 
 
 @kernel
@@ -162,7 +165,7 @@ def intent_drift_kernel(
         if known:
             window_push(f, distance, window)
         bound = window_bound(f, float(c[2]), 0.0)
-    fires = known and distance > bound + bound * float(c[6])
+    fires = known and distance > bound + max(bound, 1.0) * float(c[6])
     x[out] = (1.0 if fires else 0.0) if known and not math.isnan(bound) else math.nan
     x[out + 1] = distance
     x[out + 2] = bound
@@ -220,7 +223,7 @@ INTENT_DRIFT = DetectorSpec(
         SettingSpec(
             "mu0",
             0.67,
-            "prior: imagined mean distance; 0.67 is that inside topics with all-MiniLM-L6-v2 (multilingual-e5-small: 0.12)",
+            "prior: imagined mean distance; 0.67: within topics, all-MiniLM-L6-v2 (multilingual-e5-small: 0.12)",
             lo=0.0,
             hi=2.0,
             shapes_memory=True,
@@ -245,7 +248,7 @@ INTENT_DRIFT = DetectorSpec(
             hi=2.0,
         ),
         SettingSpec("dim", 384, "dimension of the embedding", kind="count", lo=1, hi=8192, shapes_memory=True),
-        SettingSpec("tie_guard", True, "relative guard of 1e-9 on the comparison", "bool", "bool"),
+        SettingSpec("tie_guard", True, "guard of 1e-9 on the comparison", "bool", "bool"),
     ),
     outputs=(
         OutputSpec("is_drift", "bool", "the distance is above the threshold", kind="bool", lo=0.0, hi=1.0),

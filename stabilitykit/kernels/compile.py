@@ -176,7 +176,7 @@ def _twin(fn: Callable[..., Any]) -> Any:
 
 def _typed_without_values(dispatcher: Any) -> Any:
     """Keep numba from compiling a twin once more for every literal it is called with."""
-    from numba.types import unliteral
+    from numba.core.types.misc import unliteral
 
     by_value = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, kws: by_value(

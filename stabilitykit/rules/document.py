@@ -101,7 +101,7 @@ class Document:
         if not isinstance(value, str):
             return Spot(line, min(begin + offset, len(row)) + 1)
         if row.startswith(value, begin):
-            return Spot(line, begin + offset + 1)
+            return Spot(line, begin + min(offset, len(value)) + 1)
         return self._folded(value, offset, self._glyphs(line, begin, first))
 
     def problem(
@@ -120,8 +120,11 @@ class Document:
         return self._problem(spot, code, message, hint, spot.width if width is None else width)
 
     def problem_at(self, position: int, code: str, message: str, hint: str = "", width: int = 1) -> Problem:
-        """Make a problem at a packed position."""
-        return self._problem(Spot(*locate(position)), code, message, hint, width)
+        """Make a problem at a packed position; one behind the end stands at the end."""
+        line, col = locate(position)
+        if line > len(self.lines):
+            line, col = len(self.lines), len(self.lines[-1]) + 1
+        return self._problem(Spot(line, col), code, message, hint, width)
 
     def _problem(self, spot: Spot, code: str, message: str, hint: str, width: int) -> Problem:
         row = self._row(spot.line)

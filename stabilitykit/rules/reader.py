@@ -40,6 +40,7 @@ _MAX_PROBLEMS = 50
 
 _SYNTAX_HINTS = {
     "mapping values are not allowed": "quote a text that contains `: `",
+    "a tab character": "indent with spaces",
     "cannot start any token": "indent with spaces, and quote a text that begins with a special character",
     "did not find expected ',' or": "quote a text that contains `, [ ] { }` inside `{...}` or `[...]`",
     "could not find expected ':'": "a key is followed by `: `",

@@ -172,14 +172,16 @@ def check_file(findings: Findings, place: Place) -> File | None:
     Returns
     -------
     File or None
-        ``None`` when it is of a language version this reader does not have.
+        ``None`` when it is no mapping, or of a language version this reader does not have.
     """
     root = place.doc.root
     if type(root) is dict and not _check_version(findings, place, root):
         return None
     top = check_map(findings, place, {} if root is None else root, keys.PACK, "a pack")
-    if type(root) is dict or root is None:
-        _check_top(findings, place, top)
+    if root is not None and type(root) is not dict:
+        return None
+    _check_top(findings, place, top)
+    findings.incomplete |= any(top.get(section) is BAD for section in (*_ITEM_TABLES, "rules", "machine", "extends"))
     items: list[Item] = []
     for section, table in _ITEM_TABLES.items():
         if type(top.get(section)) is dict:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.conformance.naive import NaiveAdapter
-from tests.conformance.run import read_cases, run_case
+from tests.conformance.run import load_pack_of, read_cases, run_case
 from tests.naive.small import BREAKER, action, over, pack_of, rule_of
 
 PACK = pack_of(
@@ -102,3 +102,16 @@ def test_misspelt_keys_are_refused(case, tmp_path):
     path.write_text(json.dumps({"format": 1, "cases": [case]}))
     with pytest.raises(ValueError, match="n: "):
         read_cases(path)
+
+
+def test_packs_are_loaded_from_lines_and_paths(tmp_path):
+    """A pack stands in the case itself, with its params overridden, or in a file beside it."""
+    lines = ["stabilitykit: 1", "pack: p", "params: {slow: {default: 80 ms}}", "rules:"]
+    lines += ["  - {rule: slow, when: itl_ms > params.slow}"]
+    lines += ["machine:", "  initial: a", "  states: [{state: a}, {state: b}]"]
+    lines += ["  transitions: [{from: a, to: b, when: any}]"]
+    case = {"name": "n", "pack": lines, "options": {"params": {"slow": "90 ms"}}, "columns": {"itl_ms": [85, 95]}}
+    pack = load_pack_of(case, tmp_path, tmp_path)
+    assert run_case({**case, "states": "a b"}, pack, NaiveAdapter()) == []
+    case |= {"pack": "pack.yaml", "options": {}}
+    assert run_case({**case, "states": "b b"}, load_pack_of(case, tmp_path, tmp_path), NaiveAdapter()) == []

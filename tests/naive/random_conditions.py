@@ -167,7 +167,8 @@ class Grower:
         """Divide two numbers of one dimension."""
         unit = self.rng.choice([s.unit for s in self.visible() if s.unit in LITERALS])
         a, b = self.number(unit, depth - 1, must_read=True), self.number(unit, depth - 1, must_read=True)
-        return Ranged(build.call("/", a.node, b.node, unit="ratio"), -math.inf, math.inf)
+        low = 0.0 if a.lo >= 0.0 and b.lo >= 0.0 else -math.inf
+        return Ranged(build.call("/", a.node, b.node, unit="ratio"), low, math.inf)
 
     def leaf(self, unit: str, must_read: bool) -> Ranged:
         """Give a signal, an output, a param or a literal."""

@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from stabilitykit.decision import Action
 from stabilitykit.rules.pack import SEVERITIES, Node, Rule, State, Transition
 from tests.naive import build
+from tests.naive.conditions import F, T
+from tests.naive.machine import guard
+from tests.naive.rules import RuleMemory
 
 __all__ = ["random_machine"]
 
@@ -33,21 +36,25 @@ def random_machine(rng: random.Random, rules: Sequence[Rule], actions: Callable[
     for sources, target in wanted:
         for _ in range(20):
             transition = random_transition(rng, rules, sources, target)
-            if not any(wins_always(earlier, transition) for earlier in made):
+            if not any(wins_always(earlier, transition, rules) for earlier in made):
                 made.append(transition)
                 break
-    reached = {names[0]} | {t.to for t in made}
-    made += [Transition((names[0],), n, build.at_least(1, "info"), 9) for n in names if n not in reached]
+    reached = {names[0]}
+    for _ in names:
+        reached |= {t.to for t in made if reached & set(t.from_)}
+    lost = [name for name in names if name not in reached]
+    # First in the list but slow: nothing behind them is out of reach.
+    made = [Transition((names[0],), n, build.at_least(1, "info"), 9 - i) for i, n in enumerate(lost)] + made
     return states, names[0], tuple(made)
 
 
 def random_transition(rng: random.Random, rules: Sequence[Rule], sources: tuple[str, ...], target: str) -> Transition:
     """Give a transition with a guard, an `after`, or both."""
-    guard = random_guard(rng, rules, rng.choice([0, 0, 1, 2])) if rng.random() < 0.85 else None
-    for_turns = rng.choice([1, 1, 2, 3]) if guard else 1
-    after = rng.choice([0, 0, 1, 3]) if guard else rng.randint(1, 4)
-    text = guard.text if guard else ""
-    return Transition(sources, target, guard, for_turns, after, f"{'+'.join(sources)}>{target}: {text}")
+    when = random_guard(rng, rules, rng.choice([0, 0, 1, 2])) if rng.random() < 0.85 else None
+    for_turns = rng.choice([1, 1, 2, 3]) if when else 1
+    after = rng.choice([0, 0, 1, 3]) if when else rng.randint(1, 4)
+    text = when.text if when else ""
+    return Transition(sources, target, when, for_turns, after, f"{'+'.join(sources)}>{target}: {text}")
 
 
 def random_guard(rng: random.Random, rules: Sequence[Rule], depth: int) -> Node:
@@ -67,15 +74,19 @@ def random_guard(rng: random.Random, rules: Sequence[Rule], depth: int) -> Node:
     return build.invert(random_guard(rng, rules, depth - 1))
 
 
-def wins_always(earlier: Transition, later: Transition) -> bool:
-    """Tell whether an earlier transition plainly holds whenever a later one does, from some state."""
+def wins_always(earlier: Transition, later: Transition, rules: Sequence[Rule]) -> bool:
+    """Tell whether an earlier transition seems to hold whenever a later one does, from some state."""
     if not set(earlier.from_) & set(later.from_):
         return False
-    if earlier.after > later.after or earlier.for_turns > later.for_turns:
+    if earlier.after > max(later.after, later.for_turns) or earlier.for_turns > later.for_turns:
         return False
-    if earlier.when is None or earlier.when == later.when:
-        return True
-    a, b = earlier.when, later.when
-    if b is None or a.op != "atleast" or b.op != "atleast":
-        return False
-    return a.n <= b.n and a.value <= b.value and a.name in ("", b.name)
+    if earlier.when is None or later.when is None:
+        return earlier.when is None
+    rng = random.Random(0)
+    for _ in range(100):
+        share = rng.random()
+        memories = {r.id: RuleMemory(matched=rng.random() < share, verdict=F) for r in rules}
+        own = [r for r in rules if r.scope == "session"]
+        if guard(later.when, own, memories) == T and guard(earlier.when, own, memories) != T:
+            return False
+    return True

@@ -24,7 +24,7 @@ def to_yaml(pack: Pack) -> str:
     """
     lines = ["stabilitykit: 1", f"pack: {quoted(pack.name)}"]
     lines += section("params", [f"{p.name}: {{default: {literal(p)}}}" for p in pack.params.values()])
-    lines += section("signals", [f"{s.name}: {flow(signal_fields(s))}" for s in pack.signals.values()])
+    lines += section("signals", [f"{s.name}: {signal_text(s)}" for s in pack.signals.values()])
     uses = [(u.id, {"type": u.spec.type, **u.inputs, **u.settings, **scope_field(u.widened, u.scope)})
             for u in pack.detectors]  # fmt: skip
     lines += section("detectors", [f"{name}: {flow(fields)}" for name, fields in uses])
@@ -68,9 +68,10 @@ def amount(value: float, unit: str) -> str:
     return text if unit in ("count", "ratio") else quoted(f"{text} {unit}")
 
 
-def signal_fields(spec: SignalSpec) -> dict[str, Any]:
-    """Give the fields of a declared signal."""
-    return {"unit": spec.unit, "scope": spec.scope, "min": spec.lo, "max": spec.hi, "doc": spec.doc}
+def signal_text(spec: SignalSpec) -> str:
+    """Write the fields of a declared signal."""
+    limits = f"min: {amount(spec.lo, spec.unit)}, max: {amount(spec.hi, spec.unit)}"
+    return f"{{unit: {spec.unit}, scope: {spec.scope}, {limits}, doc: {quoted(spec.doc)}}}"
 
 
 def action_text(action: Action, table: Mapping[str, ActionSpec]) -> str:

@@ -1,0 +1,182 @@
+"""Decisions in words: reasons, text, JSON. Rendered on demand, never on the hot path."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stabilitykit.decision import Action, Decision, Reason
+from stabilitykit.evidence import Evidence, deciding, nearest_change
+from stabilitykit.rules.pack import Node, Rule
+from stabilitykit.rules.tables import M_STREAK, MEMORY_WORDS
+from stabilitykit.rules.templates import UNKNOWN
+from stabilitykit.rules.templates import render as render_template
+from stabilitykit.signals import CATALOGUE, SCOPES
+
+if TYPE_CHECKING:
+    from stabilitykit.generation import Generation
+
+__all__ = ["reasons", "render", "to_dict"]
+
+_PLAIN_UNITS = ("", "count", "ratio", "bool", "enum", "number")
+
+
+def reasons(live: Generation, decision: Decision) -> tuple[Reason, ...]:
+    """Say why each rule matches, most severe first."""
+    evidence = _evidence(live, decision)
+    order = {"critical": 0, "warning": 1, "info": 2}
+    matched = sorted(decision.matches, key=lambda m: order[m.severity])
+    return tuple(_reason(live, decision, live.pack.rule(m.rule), evidence) for m in matched)
+
+
+def _evidence(live: Generation, decision: Decision) -> Evidence:
+    p = live.program
+    x = dict(enumerate(live.values(decision).tolist()))
+    return Evidence(p.slots, p.node_slots, p.rule_slots, x)
+
+
+def _reason(live: Generation, decision: Decision, rule: Rule, evidence: Evidence) -> Reason:
+    found = deciding(rule.when, evidence)
+    streak, need = _streak(live, decision, rule)
+    return Reason(
+        rule=rule.id,
+        severity=rule.severity,
+        scope=rule.scope,
+        signal=found.left.text,
+        op=found.op,
+        value=found.value,
+        threshold=found.threshold,
+        unit=found.left.unit,
+        margin=found.margin,
+        streak=streak,
+        need=need,
+        counterfactual=_counterfactual(rule, evidence, streak, need),
+        text=_text(live, rule, evidence),
+    )
+
+
+def _counterfactual(rule: Rule, evidence: Evidence, streak: int, need: int) -> str:
+    if streak > need and (rule.keep_for or rule.count):
+        return ""  # it would still match: kept, or enough hits without this turn
+    change = nearest_change(rule, evidence)
+    if change is None:
+        return ""
+    node, op, value = change
+    return f"{node.text} {op} {number(node, value)}"
+
+
+def _streak(live: Generation, decision: Decision, rule: Rule) -> tuple[int, int]:
+    """Give turns counted and wanted; -1 where the decision does not carry the memory."""
+    need = rule.count[0] if rule.count else rule.for_turns
+    scope = SCOPES.index(rule.scope)
+    if not decision._memory or rule.scope != decision.scope:
+        return -1, need
+    words = np.frombuffer(decision._memory, np.uint64)
+    tables = live.program.rules[scope]
+    if rule.count:
+        name = f"{rule.memory or rule.id}:history"
+        at = next(m[2] for m in tables.memory if m[0] == name)
+        return (int(words[at]) & (1 << rule.count[1]) - 1).bit_count(), need
+    bit = tables.bits[rule.id]
+    base = (bit >> 6) * MEMORY_WORDS + M_STREAK
+    return sum((int(words[base + k]) >> (bit & 63) & 1) << k for k in range(8)), need
+
+
+def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
+    if not rule.reason:
+        return ""
+    values: dict[str, Any] = {}
+    p = live.program
+    for name in p.slots:
+        value = evidence.value(Node("out" if "." in name else "sig", name=name, text=f"\0{name}"))
+        spec = CATALOGUE.get(name) or p.pack.signals.get(name)
+        shown: Any = UNKNOWN if math.isnan(value) else value
+        if spec is not None and spec.kind == "enum" and shown is not UNKNOWN:
+            shown = spec.values[int(value)]
+        values[name] = shown
+    values |= {f"params.{name}": param.value for name, param in p.pack.params.items()}
+    return render_template(rule.reason, values)
+
+
+def number(node: Node, value: float) -> str:
+    """Show a value with its unit."""
+    if math.isnan(value):
+        return "unknown"
+    if node.unit == "enum":
+        spec = CATALOGUE.get(node.name)
+        if spec is not None and value == int(value) and 0 <= value < len(spec.values):
+            return spec.values[int(value)]
+    if node.unit == "bool":
+        return "true" if value else "false"
+    text = f"{value:.6g}"
+    return text if node.unit in _PLAIN_UNITS else f"{text} {node.unit}"
+
+
+def _shown(value: float, unit: str) -> str:
+    return number(Node("num", unit=unit), value)
+
+
+def render(live: Generation, decision: Decision) -> str:
+    """Write the decision as a few lines of text."""
+    changed = "" if decision.previous == decision.state else f" (was {decision.previous})"
+    subject = "session" if decision.scope == "session" else decision.scope
+    lines = [f"turn {decision.turn_id}: {subject} is {decision.state}{changed}"]
+    lines += [f"  {scope}: {state}" for scope, state in decision.scopes.items()]
+    fired = set(decision.fired)
+    for r in decision.reasons:
+        mark = " fired" if r.rule in fired else ""
+        run = "" if r.streak < 0 else f", {r.streak}/{r.need}"
+        lines.append(f"  {r.severity} {r.rule}{mark}: {_line(r)}{run}")
+        if r.text:
+            lines.append(f"    {r.text}")
+        if r.counterfactual:
+            lines.append(f"    would not match if {r.counterfactual}")
+    for action in decision.actions:
+        lines.append(f"  do {_action(action)}  [{action.source}]")
+    lines += [f"  not {s.action.name}: {s.winner} goes before it" for s in decision.suppressed]
+    lines += [f"  fault {' '.join(x for x in (f.kind, f.signal, f.detail) if x)}" for f in decision.faults]
+    return "\n".join(lines)
+
+
+def _line(r: Reason) -> str:
+    if math.isnan(r.value) or math.isnan(r.threshold):
+        return f"{r.signal} unknown, kept from before"
+    margin = "" if r.unit in ("bool", "enum") else f", margin {_shown(r.margin, r.unit)}"
+    return f"{r.signal} = {_shown(r.value, r.unit)} {r.op} {_shown(r.threshold, r.unit)}{margin}"
+
+
+def _action(action: Action) -> str:
+    inside = ", ".join(f"{k}={v}" for k, v in action.params.items())
+    return f"{action.name}({inside})"
+
+
+def to_dict(live: Generation, decision: Decision) -> dict[str, Any]:
+    """Give the decision as JSON values: unknown numbers are null."""
+    return {
+        "scope": decision.scope,
+        "id": decision.session_id if isinstance(decision.session_id, str) else decision.session_id.hex(),
+        "turn_id": decision.turn_id,
+        "state": decision.state,
+        "previous": decision.previous,
+        "scopes": dict(decision.scopes),
+        "matches": [{"rule": m.rule, "severity": m.severity, "scope": m.scope, "fired": m.fired} for m in decision.matches],
+        "fired": list(decision.fired),
+        "actions": [{"name": a.name, "params": dict(a.params), "source": a.source} for a in decision.actions],
+        "suppressed": [{"name": s.action.name, "params": dict(s.action.params), "winner": s.winner} for s in decision.suppressed],
+        "reasons": [_reason_dict(r) for r in decision.reasons],
+        "faults": [{"kind": f.kind, "signal": f.signal, "detail": f.detail} for f in decision.faults],
+        "pack": {"name": live.pack.name, "fingerprint": live.fingerprint, "generation": live.number},
+    }
+
+
+def _reason_dict(r: Reason) -> dict[str, Any]:
+    def finite(v: float) -> float | None:
+        return v if math.isfinite(v) else None
+
+    return {
+        "rule": r.rule, "severity": r.severity, "scope": r.scope, "signal": r.signal, "op": r.op,
+        "value": finite(r.value), "threshold": finite(r.threshold), "unit": r.unit, "margin": finite(r.margin),
+        "streak": r.streak, "need": r.need, "counterfactual": r.counterfactual, "text": r.text,
+    }  # fmt: skip

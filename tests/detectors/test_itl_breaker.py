@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabilitykit.detectors.itl_breaker import ITL_BREAKER
+from stabilitykit.detectors.trace import trace
+from tests.detectors.compare import agree, latencies
+from tests.naive.itl_breaker import ItlBreakerTwin
+
+WARM = [40.0] * 20
+"""With the default settings: baseline 40.98, threshold 49.17."""
+
+use = st.fixed_dictionaries(
+    {
+        "method": st.sampled_from(["p90", "ewma", "static"]),
+        "baseline_ms": st.sampled_from([0.0, 20.0]),
+        "warmup": st.sampled_from([1, 3, 20]),
+        "max_freeze": st.sampled_from([1, 3, 50]),
+        "drift_factor": st.sampled_from([0.0, 0.2]),
+    }
+)
+
+
+def over(turns):
+    """Give is_over turn by turn: 1, 0 or None."""
+    return [None if math.isnan(t["is_over"]) else int(t["is_over"]) for t in turns]
+
+
+@given(latencies, use)
+def test_is_naive_twin(rows, settings):
+    """The kernel is its naive twin to the bit, extremes, ties and unknown turns among them."""
+    agree(ITL_BREAKER, ItlBreakerTwin, rows, settings)
+
+
+def test_every_binary_run_is_naive_twin():
+    """So it is for every sequence of slow and healthy turns of length 8 after warm-up."""
+    for tail in itertools.product([40.0, 120.0], repeat=8):
+        turns = agree(ITL_BREAKER, ItlBreakerTwin, [*WARM, *tail], {"max_freeze": 4})
+        assert over(turns)[20:24] == [int(v > 50) for v in tail[:4]]
+
+
+def test_is_naive_twin_past_the_halving():
+    """So it is when a long session reaches 2^15 turns and the counts are halved."""
+    rows = [30.0 + i % 13 for i in range(2**15 + 40)]
+    twin_rows = rows[:50]
+    agree(ITL_BREAKER, ItlBreakerTwin, twin_rows)
+    turns = trace(ITL_BREAKER, rows)
+    assert turns[-1]["baseline_ms"] == turns[1000]["baseline_ms"]
+    assert turns[-1]["threshold_ms"] == turns[1000]["threshold_ms"]
+
+
+@pytest.mark.capability("a slowdown is told from the conversation's own latency")
+def test_slowdown_is_over():
+    """Three times the usual gap is over, an ordinary turn is not."""
+    assert over(trace(ITL_BREAKER, [*WARM, 42.0, 120.0, 41.0]))[20:] == [0, 1, 0]
+
+
+def test_cold_is_unknown_without_a_static_baseline():
+    """Before warm-up there is no verdict; a configured baseline gives one."""
+    assert over(trace(ITL_BREAKER, [200.0] * 20)) == [None] * 20
+    assert over(trace(ITL_BREAKER, [200.0] * 20, {"baseline_ms": 40.0})) == [1] * 20
+    assert over(trace(ITL_BREAKER, [200.0] * 21, {"baseline_ms": 40.0}))[20] == 0
+
+
+def test_static_is_strict():
+    """Equality is healthy; the next float is over."""
+    settings = {"method": "static", "baseline_ms": 100.0}
+    bound = 100.0 * 1.2
+    assert over(trace(ITL_BREAKER, [bound, math.nextafter(bound, math.inf)], settings)) == [0, 1]
+    assert over(trace(ITL_BREAKER, [1e9], {"method": "static"})) == [None]
+
+
+def test_learned_threshold_has_a_tie_guard():
+    """A statistical threshold must be exceeded by more than rounding."""
+    settings = {"method": "ewma"}
+    bound = 40.0 * 1.2
+    last = [math.nextafter(bound, math.inf), bound * (1 + 1e-8)]
+    assert over(trace(ITL_BREAKER, [*WARM, *last], settings))[20:] == [0, 1]
+
+
+def test_unknown_turn_changes_nothing():
+    """An unknown turn has no verdict, keeps the baseline and neither adds to the freeze nor ends it."""
+    plain = trace(ITL_BREAKER, [*WARM, 120.0, 120.0, 120.0, 120.0], {"max_freeze": 3})
+    gaps = trace(ITL_BREAKER, [*WARM, 120.0, None, 120.0, None, 120.0, 120.0], {"max_freeze": 3})
+    assert math.isnan(gaps[21]["is_over"])
+    assert gaps[21]["baseline_ms"] == plain[21]["baseline_ms"]
+    assert over(gaps)[20:] == [1, None, 1, None, 1, None]
+    assert over(plain)[20:] == [1, 1, 1, None]
+
+
+def test_fault_does_not_become_the_baseline():
+    """Values over the threshold are not learned while the freeze lasts."""
+    turns = trace(ITL_BREAKER, [*WARM, *[120.0] * 50])
+    assert {t["baseline_ms"] for t in turns[20:]} == {turns[20]["baseline_ms"]}
+
+
+def test_lasting_level_is_learned_anew():
+    """After max_freeze turns over, the new level is the baseline: no trip for ever."""
+    verdicts = over(trace(ITL_BREAKER, [*WARM, *[120.0] * 80]))[20:]
+    assert verdicts == [1] * 50 + [None] * 19 + [0] * 11
+
+
+def test_median_below_the_range_is_no_baseline():
+    """A stream of zeros teaches nothing."""
+    assert over(trace(ITL_BREAKER, [0.0] * 25 + [40.0]))[25] is None
+
+
+def test_over_ratio_is_relative_to_the_threshold():
+    """Above 1 exactly when over."""
+    for out in trace(ITL_BREAKER, [*WARM, 49.0, 50.0])[20:]:
+        assert (out["over_ratio"] > 1) == (out["is_over"] == 1)
+
+
+def test_memory_is_what_the_language_says():
+    """512 bytes of histogram and the sums of its 16 octaves; none for the static method."""
+    layout = ITL_BREAKER.layout({"method": "p90"})
+    assert (layout.u2 - 16) * 2 == 512
+    assert ITL_BREAKER.layout({"method": "static"}).f8 == 0
