@@ -85,7 +85,8 @@ class Admission:
             if turn.turn_id > session.last + 1:
                 faults.append(Fault("turn_gap", "", f"{turn.turn_id - session.last - 1} missing"))
         session = self._own(live, session, key, is_peek)
-        replica, device, flags = scopes.place(live, turn)
+        replica, device, flags, more = scopes.place(live, turn)
+        faults += more
         if is_peek:
             replica, device = _ghost(replica), _ghost(device)
         self._model(session, turn, live)
@@ -104,11 +105,10 @@ class Admission:
         if turn.turn_id < session.last:
             session.stale += 1
             note = "" if session.stale < 3 else "several in a row: forget() a session whose numbering restarts"
-            return _with_fault(session.decision, Fault("stale", "", note))
+            return _stale(session.decision, Fault("stale", "", note))
         if turn.revision > session.revision:
             return None
-        same_model = turn.model is None or turn.model == session.model
-        if same_model and turn.revision == session.revision and live.is_same(turn, session, values):
+        if turn.model == session.said_model and turn.revision == session.revision and live.is_same(turn, session, values):
             stored: Decision = session.decision
             return stored
         return _with_fault(session.decision, Fault("turn_conflict"))
@@ -131,6 +131,7 @@ class Admission:
 
     @staticmethod
     def _model(session: Session, turn: Turn, live: Generation) -> None:
+        session.said_model = turn.model
         if turn.model is None:
             return
         if session.model is not None and turn.model != session.model:
@@ -143,12 +144,10 @@ class Admission:
         if receipt is None:
             return 0, [], False
         done = getattr(receipt, "done", None)
-        mine = (getattr(receipt, "session_id", None), getattr(receipt, "turn_id", None))
-        if not isinstance(done, tuple) or mine != (turn.session_id, session.last):
-            return 0, [Fault("receipt_unknown", "", "not of this session's last decision")], False
-        unknown = [name for name in done if name not in live.pack.actions]
-        if unknown:
-            return 0, [Fault("receipt_unknown", "", "names an action that the pack does not know")], False
+        number = getattr(receipt, "turn_id", None)
+        mine = getattr(receipt, "session_id", None) == turn.session_id and isinstance(number, int)
+        if not mine or not isinstance(done, tuple) or not 0 <= number <= session.last:
+            return 0, [Fault("receipt_unknown", "", "of no decision of this session")], False
         skip = 0
         for name in done:
             live.restart(session, live.program.rows[0].rebase.get(name, ()))
@@ -193,6 +192,15 @@ def _check_extra(live: Generation, extra: Any) -> None:
     for name in extra:
         if name not in live.pack.signals:
             raise UnknownSignal(f"the pack declares no signal {name!r:.60}")
+
+
+def _stale(decision: Decision, fault: Fault) -> Decision:
+    """Give the state that stands, and nothing to do."""
+    fields = list(decision)
+    state = decision._code & 255
+    fields[3] = state | state << 8 | c.B_STALE
+    fields[5] = (fault,)
+    return tuple.__new__(Decision, fields)
 
 
 def _with_fault(decision: Decision, fault: Fault) -> Decision:

@@ -44,6 +44,10 @@ SCOPE_HEADER = S_GUARDS + MACHINE_HEADER
 G_INPUT = 3 * SCOPE_HEADER
 (G_INPUTS, G_WORDS, G_DOMAIN, G_DERIVED, G_DETECTORS, G_ARRAYS, G_KINDS) = range(G_INPUT + 1, G_INPUT + 8)
 HEADER = G_INPUT + 8
+RULED = 2
+"""Value of S_ACTIVE where the scope has a machine; 1 where others only read it."""
+K_FLOATS, K_LOGS, K_INTEGERS = 0, 1, 2
+"""Kinds of arrays: floats, logarithms (minus infinity is a value), integers."""
 INPUT_FIELDS, DERIVED_FIELDS, DETECTOR_FIELDS = 3, 5, 9
 """An input: slot, memory of its unit watch (or -1), is it reported. A derived signal: kind, target,
 three operands. A detector: kernel, float64, uint32, uint16, vector, configuration and io offsets,
@@ -54,9 +58,11 @@ C_FLAGS, C_SKIP, C_REVISION = 0, 1, 2
 CONTROL_WORDS = 3
 F_TURN, F_MAY_REPLICA, F_MAY_DEVICE, F_REPLICA, F_DEVICE = 1, 2, 4, 8, 16
 F_REPLICA_OLD, F_DEVICE_OLD, F_COMPARE, F_REWRITTEN = 32, 64, 128, 256
+F_REPLICA_LATE, F_DEVICE_LATE = 512, 1024
+"""OLD: the stored sample no longer counts. LATE: the one that this turn brings would not."""
 
 # Bits of the result above the session's machine word.
-B_FAULT, B_REPLICA, B_DEVICE = 1 << 17, 1 << 18, 1 << 19
+B_FAULT, B_REPLICA, B_DEVICE, B_STALE = 1 << 17, 1 << 18, 1 << 19, 1 << 20
 
 FIXED = ("i8", "f8", "f8", "i4", "f8", "u8", "i4", "f8", "u8", "i8", "pf4", "pi8", "i8")
 """Kinds of the blocks of ``run_pass`` that belong to a generation: ctl to n."""
@@ -66,6 +72,9 @@ ARGUMENTS = (*FIXED, "f8", "f4", "f8", "f4", "f8", "f4")
 U0 = np.uint64(0)
 U1 = np.uint64(1)
 NAN = float("nan")
+LARGEST = 3.4028234663852886e38
+LONG = 8192
+"""Longer arrays are not looked through: the detector that reads them does."""
 SMALLEST_NORMAL = 2.2250738585072014e-308
 MISMATCH_BITS = 0x7FF8_0000_4241_4421
 """Payload of a value of the wrong type: unknown, already reported."""
@@ -92,7 +101,7 @@ def content_hash(ctl: Any, inp: Any, ti: Any, arr: Any, ids: Any, n: Any) -> int
         step = max(1, size // 64)
         i = 0
         while i < size:
-            if ti[ti[G_KINDS] + k] == 0:
+            if ti[ti[G_KINDS] + k] != K_INTEGERS:
                 h = mix(h, float_bits(np.float64(arr[k][i])))
             else:
                 h = mix(h, int(ids[k][i]))
@@ -145,7 +154,7 @@ def derive(ti: Any, tf: Any, inp: Any, row: Any, rewritten: int) -> None:
             if blank and has_b == 1:
                 if has_a == 1:
                     inp[to] = 1.0 if inp[b] < inp[a] else 0.0
-                elif before == before and rewritten == 0 and float_bits(inp[a]) == MISSING_BITS:
+                elif before == before and rewritten == 0:
                     inp[to] = 1.0 if inp[b] < before else 0.0
 
 
@@ -153,10 +162,12 @@ def derive(ti: Any, tf: Any, inp: Any, row: Any, rewritten: int) -> None:
 def watch_unit(v: float, row: Any, at: int) -> int:
     """Watch one latency for a sustained jump of about a thousand; gives 1 when it is sustained."""
     base = row[at]
-    if v <= 0.0:
-        return 0
     if base != base:
-        row[at] = v
+        if v > 0.0:
+            row[at] = v
+        return 0
+    if v <= 0.0:
+        row[at + 1] = 0.0
         return 0
     ratio = v / base
     if (ratio >= _NEAR and ratio <= _FAR) or (ratio * _NEAR <= 1.0 and ratio * _FAR >= 1.0):
@@ -174,10 +185,8 @@ def watch_unit(v: float, row: Any, at: int) -> int:
 @kernel
 def take_inputs(hb: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any, out: Any) -> int:
     """Check one scope's inputs against their domains; gives 1 when a fault is to be reported."""
-    words = as_u8(row)
     fault = 0
-    first = ti[hb + S_IN]
-    for k in range(first, ti[hb + S_IN_END]):
+    for k in range(ti[hb + S_IN], ti[hb + S_IN_END]):
         v = inp[k]
         p = ti[G_INPUT] + INPUT_FIELDS * k
         bit = U1 << np.uint64(k & 63)
@@ -185,7 +194,6 @@ def take_inputs(hb: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any, out: Any)
             if abs(v) < SMALLEST_NORMAL:
                 v = 0.0
             x[ti[p]] = v
-            words[ti[hb + S_KNOWN] + ((k - first) >> 6)] |= U1 << np.uint64((k - first) & 63)
             if ti[p + 1] >= 0 and watch_unit(v, row, ti[p + 1]) == 1:
                 out[ti[G_WORDS] + (k >> 6)] |= bit
                 fault = 1
@@ -196,6 +204,63 @@ def take_inputs(hb: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any, out: Any)
                 out[k >> 6] |= bit
                 fault = 1
     return fault
+
+
+@kernel
+def take_arrays(ti: Any, arr: Any, n: Any, out: Any) -> int:
+    """Make arrays with an element that is no number absent; gives 1 when a fault is to be reported."""
+    fault = 0
+    for k in range(ti[G_ARRAYS]):
+        kind = ti[ti[G_KINDS] + k]
+        if kind == K_INTEGERS or n[k] > LONG:
+            continue
+        bad = 0
+        for i in range(n[k]):
+            v = arr[k][i]
+            if not (abs(v) <= LARGEST) and (kind == K_FLOATS or v != v or v > 0.0):
+                bad = 1
+        if bad == 1:
+            n[k] = 0
+            at = ti[G_INPUTS] + k
+            out[at >> 6] |= U1 << np.uint64(at & 63)
+            fault = 1
+    return fault
+
+
+@kernel
+def mark_known(hb: int, row: Any, x: Any, ti: Any, n: Any) -> None:
+    """Note in a row which signals are known to it now, and which ever were."""
+    words = as_u8(row)
+    ever = ti[hb + S_KNOWN]
+    now = ever + ti[G_WORDS]
+    for w in range(ti[G_WORDS]):
+        words[now + w] = U0
+    for k in range(ti[G_INPUTS]):
+        v = x[ti[ti[G_INPUT] + INPUT_FIELDS * k]]
+        words[now + (k >> 6)] |= np.uint64(v == v) << np.uint64(k & 63)
+    for k in range(ti[G_ARRAYS]):
+        at = ti[G_INPUTS] + k
+        words[now + (at >> 6)] |= np.uint64(n[k] > 0) << np.uint64(at & 63)
+    for w in range(ti[G_WORDS]):
+        words[ever + w] |= words[now + w]
+
+
+@kernel
+def foresee(flags: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any) -> None:
+    """Show the replica's signals as the session will see them; moves nothing."""
+    hb = SCOPE_HEADER
+    sample = flags & F_REPLICA
+    if flags & F_MAY_REPLICA != 0:
+        sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)
+    old = flags & F_REPLICA_OLD
+    if sample != 0:
+        old = flags & F_REPLICA_LATE
+    for k in range(ti[hb + S_IN], ti[hb + S_IN_END]):
+        slot = ti[ti[G_INPUT] + INPUT_FIELDS * k]
+        v = row[ti[hb + S_SAVED] + slot - ti[hb + S_BLOCK]]
+        if sample != 0:
+            v = inp[k] if known(k, inp, ti, tf) == 1 else NAN
+        x[slot] = v if old == 0 else NAN
 
 
 @kernel
@@ -228,7 +293,10 @@ def run_rules(
     count = ti[hb + S_RULES + R_WORDS]
     mine = offset_u8(out, ti[hb + S_OUT])
     step_rules(hb + S_RULES, x, offset_f8(row, ti[hb + S_RULE_F8]), u, ti, tf, tu, sc, xg, mine)
-    mine[4 * count] = np.uint64(step_machine(words, ti[hb + S_MACHINE], count, mine, ti, tu, hb + S_GUARDS))
+    state = words[ti[hb + S_MACHINE]]
+    mine[4 * count] = state | (state << np.uint64(8))
+    if ti[hb + S_ACTIVE] == RULED:  # a wider scope without rules has no machine
+        mine[4 * count] = np.uint64(step_machine(words, ti[hb + S_MACHINE], count, mine, ti, tu, hb + S_GUARDS))
     expired = U0
     for w in range(count):
         expired |= mine[3 * count + w]
@@ -236,8 +304,8 @@ def run_rules(
 
 
 @kernel
-def recall_scope(hb: int, row: Any, old: int, x: Any, ti: Any, out: Any) -> None:
-    """Show the levels that a wider scope had at its last sample; forget its values when too old."""
+def recall_scope(hb: int, row: Any, ti: Any, out: Any) -> None:
+    """Show the levels that a wider scope had at its last sample."""
     u = as_u8(row)
     count = ti[hb + S_RULES + R_WORDS]
     at = ti[hb + S_OUT]
@@ -247,24 +315,25 @@ def recall_scope(hb: int, row: Any, old: int, x: Any, ti: Any, out: Any) -> None
         out[at + w] = U0
     state = u[ti[hb + S_MACHINE]]
     out[at + 4 * count] = state | (state << np.uint64(8))
-    if old != 0:
-        for q in range(ti[hb + S_EXPIRING], ti[hb + S_EXPIRING_END]):
-            x[ti[q]] = NAN
 
 
 @kernel
 def run_wide(
-    scope: int, sample: int, turn: int, old: int, row: Any, vec: Any, x: Any, inp: Any, ti: Any,
+    scope: int, turn: int, forced: int, allowed: int, old: int, late: int, row: Any, vec: Any, x: Any, inp: Any, ti: Any,
     tf: Any, tu: Any, sc: Any, xg: Any, out: Any, kernels: Any, arr: Any, ids: Any, n: Any,
 ) -> int:  # fmt: skip
     """Bring one replica or device up to date; gives its bits of the result."""
     hb = scope * SCOPE_HEADER
     block = ti[hb + S_BLOCK]
     fault = 0
+    sample = 1 if forced != 0 else 0
+    if allowed != 0:
+        sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)
     for k in range(ti[hb + S_BLOCK_SIZE]):
         x[block + k] = row[ti[hb + S_SAVED] + k]
     if sample == 1:
         fault = take_inputs(hb, row, inp, x, ti, tf, out)
+        mark_known(hb, row, x, ti, n)
         run_detectors(ti[hb + S_DET], ti[hb + S_DET_END], 0, row, vec, x, ti, tf, kernels, arr, ids, n)
     if turn == 1:
         run_detectors(ti[hb + S_WIDE], ti[hb + S_WIDE_END], 0, row, vec, x, ti, tf, kernels, arr, ids, n)
@@ -273,7 +342,11 @@ def run_wide(
     for k in range(ti[hb + S_BLOCK_SIZE]):
         row[ti[hb + S_SAVED] + k] = x[block + k]
     if sample == 0:
-        recall_scope(hb, row, old, x, ti, out)
+        recall_scope(hb, row, ti, out)
+    if (sample == 0 and old != 0) or (sample == 1 and late != 0):
+        for q in range(ti[hb + S_EXPIRING], ti[hb + S_EXPIRING_END]):
+            x[ti[q]] = NAN
+    if sample == 0:
         return 0
     return (B_REPLICA if scope == 1 else B_DEVICE) | (B_FAULT if fault == 1 else 0)
 
@@ -319,25 +392,29 @@ def run_pass(
         stored[0] = seen
     for w in range(ti[G_WORDS] * 2):
         out[w] = U0
+    fault = take_arrays(ti, arr, n, out)
+    if turn == 1:  # before the wider scopes: their widened detectors read the turn's signals
+        derive(ti, tf, inp, srow, flags & F_REWRITTEN)
+        fault |= take_inputs(0, srow, inp, x, ti, tf, out)
+    else:
+        for k in range(ti[S_IN], ti[S_IN_END]):
+            x[ti[ti[G_INPUT] + INPUT_FIELDS * k]] = NAN
     result = 0
-    if ti[2 * SCOPE_HEADER + S_ACTIVE] == 1:
-        hb = 2 * SCOPE_HEADER
-        sample = 1 if flags & F_DEVICE != 0 else 0
-        if flags & F_MAY_DEVICE != 0:
-            sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)
-        old = flags & F_DEVICE_OLD
-        result |= run_wide(2, sample, turn, old, drow, dvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n)
-    if ti[SCOPE_HEADER + S_ACTIVE] == 1:
-        hb = SCOPE_HEADER
-        sample = 1 if flags & F_REPLICA != 0 else 0
-        if flags & F_MAY_REPLICA != 0:
-            sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)
-        old = flags & F_REPLICA_OLD
-        result |= run_wide(1, sample, turn, old, rrow, rvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n)
+    if ti[2 * SCOPE_HEADER + S_ACTIVE] != 0:
+        if ti[2 * SCOPE_HEADER + S_WIDE_END] > ti[2 * SCOPE_HEADER + S_WIDE] and ti[SCOPE_HEADER + S_ACTIVE] != 0:
+            foresee(flags, rrow, inp, x, ti, tf)
+        result |= run_wide(
+            2, turn, flags & F_DEVICE, flags & F_MAY_DEVICE, flags & F_DEVICE_OLD, flags & F_DEVICE_LATE,
+            drow, dvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n,
+        )  # fmt: skip
+    if ti[SCOPE_HEADER + S_ACTIVE] != 0:
+        result |= run_wide(
+            1, turn, flags & F_REPLICA, flags & F_MAY_REPLICA, flags & F_REPLICA_OLD, flags & F_REPLICA_LATE,
+            rrow, rvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n,
+        )  # fmt: skip
     if turn == 0:
-        return result
-    derive(ti, tf, inp, srow, flags & F_REWRITTEN)
-    fault = take_inputs(0, srow, inp, x, ti, tf, out)
+        return result | (B_FAULT if fault == 1 else 0)
+    mark_known(0, srow, x, ti, n)
     run_detectors(ti[S_DET], ti[S_DET_END], ctl[C_SKIP], srow, svec, x, ti, tf, kernels, arr, ids, n)
     fault |= run_rules(0, srow, x, ti, tf, tu, sc, xg, out)
     state = np.int64(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]])

@@ -17,7 +17,7 @@ from stabilitykit.generation import Generation
 from stabilitykit.identity import check_id
 from stabilitykit.journal import Journal
 from stabilitykit.migrate import MigrationReport, plan_migration
-from stabilitykit.observing import Scopes, seconds
+from stabilitykit.observing import Scopes
 from stabilitykit.program import Program, build_program
 from stabilitykit.rules.pack import Pack
 from stabilitykit.session import Instance, Session, SessionStore
@@ -110,6 +110,11 @@ class Engine:
         """The pack that decides now."""
         return self._live.pack
 
+    @property
+    def is_compiled(self) -> bool:
+        """True when turns run as machine code, False when as plain Python."""
+        return self._live.is_compiled
+
     def evaluate(self, turn: Turn) -> Decision:
         """Take one turn in and decide.
 
@@ -146,10 +151,9 @@ class Engine:
             self._touch(session.key)
             session.seen = now
             if live.is_wide:
-                replica, device, flags = self._scopes.place(live, turn)
-            else:
-                replica, device, flags = self._idle, self._idle, c.F_TURN
-            return self._step(live, turn, session, replica, device, flags)
+                replica, device, flags, faults = self._scopes.place(live, turn)
+                return self._step(live, turn, session, replica, device, flags, 0, None, faults)
+            return self._step(live, turn, session, self._idle, self._idle, c.F_TURN)
 
     def observe(
         self,
@@ -162,20 +166,19 @@ class Engine:
     ) -> Decision:
         """Take one sample of a replica or a device in: a scrape, a GPU reading.
 
-        With ``device`` given and only device signals it is the device's sample, else the replica's.
+        The names say whose sample it is; with signals of both the device moves first, and the
+        answer is the replica's with what fired in either.
 
         Raises
         ------
         UsageError
-            A name that is no signal of that scope in this pack; nothing has changed.
+            A name that is no replica or device signal; nothing has changed.
         """
         with self._lock:
             live = self._live
-            scope, name = self._scopes.target(live, replica, device, signals)
             check_id(tenant, "tenant")
-            instance = self._scopes.find(live, scope, tenant, name)
-            other = self._scopes.find(live, 3 - scope, tenant, device if scope == 1 else replica)
-            return self._scopes.sample(live, scope, instance, other, seconds(timestamp_s), signals, self._journal)
+            scopes = self._scopes.sampled(live, replica, device, signals)
+            return self._scopes.observe(live, scopes, (tenant, replica, device), timestamp_s, signals, self._journal)
 
     def peek(self, turn: Turn) -> Decision:
         """Tell what ``evaluate`` would decide; nothing is stored.
@@ -324,6 +327,8 @@ class Engine:
             faults = [*faults, *found]
         code = live.call(live.address)
         snapshot = live.snapshot()
+        if faults:
+            faults = live.spoken_faults(faults, code)
         if code & c.B_FAULT:
             faults = [*faults, *live.pass_faults(), *live.stale_signals(session, replica, device)]
         turn_id = turn.turn_id
@@ -335,6 +340,7 @@ class Engine:
         )
         session.last = turn_id
         session.revision = turn.revision
+        session.said_model = turn.model
         session.decision = decision
         if code & 0x1C0000 or code >> 16 & 1:
             self._after(live, turn, session, replica, device, code)

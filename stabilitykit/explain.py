@@ -18,7 +18,7 @@ from stabilitykit.signals import CATALOGUE, SCOPES
 if TYPE_CHECKING:
     from stabilitykit.generation import Generation
 
-__all__ = ["reasons", "render", "to_dict"]
+__all__ = ["reason_line", "reasons", "render", "to_dict"]
 
 _PLAIN_UNITS = ("", "count", "ratio", "bool", "enum", "number")
 
@@ -128,7 +128,7 @@ def render(live: Generation, decision: Decision) -> str:
     for r in decision.reasons:
         mark = " fired" if r.rule in fired else ""
         run = "" if r.streak < 0 else f", {r.streak}/{r.need}"
-        lines.append(f"  {r.severity} {r.rule}{mark}: {_line(r)}{run}")
+        lines.append(f"  {r.severity} {r.rule}{mark}: {reason_line(r)}{run}")
         if r.text:
             lines.append(f"    {r.text}")
         if r.counterfactual:
@@ -140,7 +140,8 @@ def render(live: Generation, decision: Decision) -> str:
     return "\n".join(lines)
 
 
-def _line(r: Reason) -> str:
+def reason_line(r: Reason) -> str:
+    """Say in one phrase what was compared: signal, value, threshold, margin."""
     if math.isnan(r.value) or math.isnan(r.threshold):
         return f"{r.signal} unknown, kept from before"
     margin = "" if r.unit in ("bool", "enum") else f", margin {_shown(r.margin, r.unit)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,12 +119,12 @@ class Generation:
             rows.append(np.ctypeslib.as_array(made) if size else made)  # type: ignore[arg-type]
         return int(c.run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
 
-    def take_arrays(self, turn: Any) -> list[Fault]:
-        """Bring the array inputs of a turn in; gives the faults found on the way."""
+    def take_arrays(self, source: Callable[[str], Any]) -> list[Fault]:
+        """Bring the array inputs in from where they are found; gives the faults found on the way."""
         faults: list[Fault] = []
         self._has_lengths = True
         for k, a in enumerate(self.program.arrays):
-            value = getattr(turn, a.spec.name)
+            value = source(a.spec.name)
             self.length_of[k] = 0
             if value is None:
                 continue
@@ -178,7 +179,7 @@ class Generation:
         if self.array_names:
             if self.has_arrays(turn):
                 session.need_vector()
-                faults = self.take_arrays(turn)
+                faults = self.take_arrays(partial(getattr, turn))
             elif self._has_lengths:
                 self.forget_arrays()
         head = (
@@ -239,6 +240,12 @@ class Generation:
 
     # -- faults
 
+    def spoken_faults(self, faults: Sequence[Fault], code: int) -> Sequence[Fault]:
+        """Leave out faults of replica or device signals that were no sample: nobody looked at them."""
+        taken = {"session": 1, "replica": code & c.B_REPLICA, "device": code & c.B_DEVICE}
+        scopes = {s.spec.name: s.spec.scope for s in (*self.program.scalars, *self.program.arrays)}
+        return [f for f in faults if taken[scopes.get(f.signal, "session")]]
+
     def pass_faults(self) -> list[Fault]:
         """Name the invalid and suspect inputs of the call just made."""
         faults: list[Fault] = []
@@ -248,16 +255,18 @@ class Generation:
                 faults.append(Fault("invalid", scalar.spec.name))
             if self.out_words[words + (k >> 6)] >> (k & 63) & 1:
                 faults.append(Fault("unit_suspect", scalar.spec.name, "about a thousand times its usual size"))
+        for k, a in enumerate(self.program.arrays, len(self.program.scalars)):
+            if self.out_words[k >> 6] >> (k & 63) & 1:
+                faults.append(Fault("invalid", a.spec.name))
         return faults
 
-    def stale_signals(self, session: Memory, replica: Memory, device: Memory) -> list[Fault]:
+    def stale_signals(self, session: Memory | None, replica: Memory, device: Memory) -> list[Fault]:
         """Name the signals whose absence has just outlasted a rule's hold_limit, once per signal."""
         faults: list[Fault] = []
-        for scope in range(3):
-            for rule in self.expired(scope):
-                for name in self._signals_of(rule):
-                    if self._is_newly_stale(name, (session, replica, device)):
-                        faults.append(Fault("signal_stale", name, f"rule {rule.id}"))
+        for scope, memory in enumerate((session, replica, device)):
+            for rule in self.expired(scope) if memory is not None else ():
+                names = [n for n in self._signals_of(rule) if self._is_newly_stale(n, scope, memory)]
+                faults += [Fault("signal_stale", name, f"rule {rule.id}") for name in names]
         return faults
 
     def _signals_of(self, rule: Rule) -> list[str]:
@@ -270,17 +279,16 @@ class Generation:
                 names += [s for s in detector.inputs.values() if s]
         return list(dict.fromkeys(names))
 
-    def _is_newly_stale(self, name: str, memories: tuple[Memory, ...]) -> bool:
-        index = {s.spec.name: k for k, s in enumerate(self.program.scalars)}
-        if name not in index or not np.isnan(self.x[self.program.slots[name]]):
+    def _is_newly_stale(self, name: str, scope: int, memory: Memory) -> bool:
+        names = [s.spec.name for s in self.program.scalars] + list(self.array_names)
+        if name not in names:
             return False
-        scope = SCOPES.index(self.program.scalars[index[name]].spec.scope)
-        first = next(k for k, s in enumerate(self.program.scalars) if s.spec.scope == SCOPES[scope])
-        layout, k = self.program.rows[scope], index[name] - first
-        words = memories[scope].rows.view(memories[scope].row).view(np.uint64)
-        bit = np.uint64(1 << (k & 63))
-        known, reported = layout.known + (k >> 6), layout.reported + (k >> 6)
-        if not words[known] & bit or words[reported] & bit:
+        k = names.index(name)
+        layout = self.program.rows[scope]
+        words = memory.rows.view(memory.row).view(np.uint64)
+        bit, known, reported = np.uint64(1 << (k & 63)), layout.known + (k >> 6), layout.reported + (k >> 6)
+        present = words[known + self.program.fault_words] & bit
+        if present or not words[known] & bit or words[reported] & bit:
             return False
         words[reported] |= bit
         return True
@@ -319,7 +327,10 @@ class Generation:
     def _spoken(self, decision: Decision) -> tuple[int, ...]:
         """Scopes a decision speaks about: all of a turn's, or the one of an observe."""
         own = SCOPES.index(decision.scope)  # type: ignore[arg-type]
-        return tuple(k for k in range(own, 3) if k == own or (own == 0 and self.program.rules[k].bits))
+        if own:
+            taken = (0, decision._code & c.B_REPLICA, decision._code & c.B_DEVICE)
+            return tuple(k for k in (1, 2) if k == own or taken[k])
+        return tuple(k for k in range(3) if k == 0 or self.program.rules[k].bits)
 
     def state(self, decision: Decision) -> str:
         """Name the state the turn ended in."""
@@ -334,12 +345,14 @@ class Generation:
         return {
             SCOPES[k]: self._names[self.machine_word(decision, k) & 255]
             for k in self._spoken(decision)
-            if k > 0
+            if k > 0 and self.program.rules[k].bits
         }
 
     def matches(self, decision: Decision) -> tuple[Match, ...]:
         """List the rules that match, session first, in pack order."""
-        found = []
+        found: list[Match] = []
+        if decision._code & c.B_STALE:
+            return ()
         for scope in self._spoken(decision):
             matched, fired = self.words(decision, scope, 0), self.words(decision, scope, 2)
             if not matched:
@@ -353,6 +366,8 @@ class Generation:
 
     def plan(self, decision: Decision) -> tuple[tuple[Action, ...], tuple[Suppressed, ...]]:
         """Give the actions and those that lost a conflict; the same facts give the same plan."""
+        if decision._code & c.B_STALE:
+            return (), ()
         spoken = self._spoken(decision)
         key = (spoken[0], *(v for k in spoken for v in (self.words(decision, k, 2), self.machine_word(decision, k))))
         if key not in self._plans:
@@ -373,8 +388,9 @@ class Generation:
         for word in machines:
             if word >> 16 & 1:
                 wanted += self.pack.states[word & 255].do
-        for word in machines:
-            wanted += self.pack.states[word & 255].while_
+        if spoken[0] == 0:  # `while` goes to turns only
+            for word in machines:
+                wanted += self.pack.states[word & 255].while_
         return wanted
 
     def reasons(self, decision: Decision) -> tuple[Reason, ...]:

@@ -13,7 +13,7 @@ MAX_ID_BYTES = 128
 
 
 def check_id(value: Any, what: str) -> None:
-    """Refuse an identity that is no text or bytes of 1 to 128 bytes.
+    """Refuse an identity that is no text or bytes of at most 128 bytes.
 
     Only text and bytes: their hashes are keyed, so nobody can choose ids that collide.
     """
@@ -23,8 +23,8 @@ def check_id(value: Any, what: str) -> None:
         size = len(value)
     else:
         raise TurnError(f"{what} must be str or bytes, not {type(value).__name__}")
-    if size > MAX_ID_BYTES or (size == 0 and what != "tenant"):
-        raise TurnError(f"{what} must have 1 to {MAX_ID_BYTES} bytes, not {size}")
+    if size > MAX_ID_BYTES:
+        raise TurnError(f"{what} must have at most {MAX_ID_BYTES} bytes, not {size}")
 
 
 def check_turn_id(value: Any) -> int:

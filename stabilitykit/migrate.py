@@ -93,7 +93,7 @@ def plan_migration(old: Program, new: Program) -> tuple[tuple[Migration, ...], M
 
 def _named(layout: RowLayout) -> dict[str, Span]:
     # "saved" is the block of values of a wider scope: its slots differ between programs.
-    return {s.name: s for s in layout.spans if s.name not in ("saved", "known", "reported")}
+    return {s.name: s for s in layout.spans if s.name not in ("saved", "known", "present", "reported")}
 
 
 def _fits(a: Span, b: Span) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -14,25 +15,35 @@ from stabilitykit.identity import check_id
 from stabilitykit.journal import Journal
 from stabilitykit.packing import read_value
 from stabilitykit.session import Instance
-from stabilitykit.signals import CATALOGUE, SCOPES
-from stabilitykit.turn import MISSING, Turn
+from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
+from stabilitykit.turn import Turn, is_missing
 
-__all__ = ["Scopes", "seconds"]
+__all__ = ["Scopes"]
+
+_TIME = SignalSpec("timestamp_s", "s", "session", "a time", "number", -math.inf, math.inf)
+_TIMES = ("timestamp_s", "replica_sample_s", "device_sample_s")
+_FOREVER = 1e300
 
 _NAMES = ("", "replica", "device")
 _MAY = (0, c.F_MAY_REPLICA, c.F_MAY_DEVICE)
 _OLD = (0, c.F_REPLICA_OLD, c.F_DEVICE_OLD)
 _FORCED = (0, c.F_REPLICA, c.F_DEVICE)
+_LATE = (0, c.F_REPLICA_LATE, c.F_DEVICE_LATE)
 _TAKEN = (0, c.B_REPLICA, c.B_DEVICE)
 
 
-def seconds(value: Any) -> float | None:
-    """Read a time; None where there is none that can order samples."""
-    if value.__class__ is not float:
-        number, _ = read_value(CATALOGUE["rt_ms"], value)
-        value = number
-    finite: bool = -1e300 < value < 1e300
-    return float(value) if finite else None
+def moment(value: Any, field: str) -> tuple[float | None, list[Fault]]:
+    """Read a time: None where it is not given or cannot order anything, then with a fault."""
+    if value.__class__ is float:
+        if -_FOREVER < value < _FOREVER:
+            return value, []
+        return None, [] if is_missing(value) else [Fault("invalid", field)]
+    if value is None:
+        return None, []
+    number, fault = read_value(_TIME, value)
+    if fault is not None:
+        return None, [Fault("type_mismatch", field, fault.detail)]
+    return (number, []) if abs(number) < _FOREVER else (None, [Fault("invalid", field)])
 
 
 class Scopes:
@@ -77,117 +88,141 @@ class Scopes:
         shelf[key] = instance
         return instance
 
-    def place(self, live: Generation, turn: Turn) -> tuple[Instance, Instance, int]:
+    def place(self, live: Generation, turn: Turn) -> tuple[Instance, Instance, int, list[Fault]]:
         """Find the replica and device of a turn, and say what it may do to them."""
         replica = self.find(live, 1, turn.tenant, turn.replica)
         device = self.find(live, 2, turn.tenant, turn.device)
+        now, faults = moment(turn.timestamp_s, "timestamp_s")
         flags = c.F_TURN
-        now = seconds(turn.timestamp_s)
-        for scope, instance, sampled in (
-            (1, replica, turn.replica_sample_s),
-            (2, device, turn.device_sample_s),
-        ):
-            at = seconds(sampled)
-            before = instance.sampled_s
-            if at is None:
-                if not instance.is_timed:
-                    flags |= _MAY[scope]
-            elif before is None or at > before:
+        for scope, instance, said in ((1, replica, turn.replica_sample_s), (2, device, turn.device_sample_s)):
+            at, more = moment(said, _TIMES[scope])
+            faults += more
+            if instance.beats(at):
                 flags |= _MAY[scope]
-            if self.sample_ttl_s is not None and now is not None and before is not None:
-                if now - before > self.sample_ttl_s:
-                    flags |= _OLD[scope]
-        return replica, device, flags
+                if self.is_old(now, now if at is None else at):
+                    flags |= _LATE[scope]
+            if self.is_old(now, instance.taken_s):
+                flags |= _OLD[scope]
+        return replica, device, flags, faults
+
+    def is_old(self, now: float | None, taken: float | None) -> bool:
+        """Tell whether a sample taken then no longer counts."""
+        return (
+            self.sample_ttl_s is not None
+            and now is not None
+            and taken is not None
+            and now - taken > self.sample_ttl_s
+        )
 
     def moved(self, turn: Turn, code: int, replica: Instance, device: Instance) -> None:
         """Note the samples that a turn's pass has taken."""
-        for scope, instance, sampled in (
-            (1, replica, turn.replica_sample_s),
-            (2, device, turn.device_sample_s),
-        ):
+        now, _ = moment(turn.timestamp_s, "")
+        for scope, instance, said in ((1, replica, turn.replica_sample_s), (2, device, turn.device_sample_s)):
             if code & _TAKEN[scope]:
-                at = seconds(sampled)
-                instance.is_timed = instance.is_timed or at is not None
-                instance.sampled_s = at if at is not None else seconds(turn.timestamp_s)
+                at, _ = moment(said, "")
+                instance.taken_s = now if at is None else at
+                if at is not None:
+                    instance.sampled_s = at
+                    instance.is_timed = True
 
     def idle(self, live: Generation) -> Instance:
         """Give the instance that stands in where a pack has nothing of the wider scopes."""
         rows = live.rows[1] if live.rows[1].nbytes >= live.rows[2].nbytes else live.rows[2]
         return Instance(rows, rows.take())
 
-    def target(
-        self, live: Generation, replica: Any, device: Any, signals: Mapping[str, Any]
-    ) -> tuple[int, Any]:
-        """Say whose sample these signals are: (scope, name).
+    def sampled(self, live: Generation, replica: Any, device: Any, signals: Mapping[str, Any]) -> set[int]:
+        """Say whose sample these signals are.
 
         Raises
         ------
         UsageError
-            A name that is no signal, or signals of two scopes in one sample.
+            A name that is no replica or device signal.
         """
-        scopes = {_scope_of(live, name) for name in signals}
-        if len(scopes) > 1:
-            raise UsageError("replica and device signals need an observe each")
-        scope = scopes.pop() if scopes else ("device" if replica is None and device is not None else "replica")
-        return (2, device) if scope == "device" else (1, replica)
+        found = {_scope_of(live, name) for name in signals}
+        return found or {2 if replica is None and device is not None else 1}
 
-    def sample(
+    def observe(
         self,
         live: Generation,
-        scope: int,
-        instance: Instance,
-        other: Instance,
-        at: float | None,
+        scopes: set[int],
+        names: tuple[Any, Any, Any],
+        timestamp_s: Any,
         signals: Mapping[str, Any],
         journal: Journal,
     ) -> Decision:
-        """Take one sample into an instance; an old one is ``stale`` and moves nothing."""
-        name = instance.key[1]
-        if at is not None and instance.sampled_s is not None and at <= instance.sampled_s:
-            return self._stale(live, scope, instance, other)
+        """Take one sample in; an old one is ``stale`` and moves nothing."""
+        tenant, replica_name, device_name = names
+        instances = (self.find(live, 1, tenant, replica_name), self.find(live, 2, tenant, device_name))
+        at, faults = moment(timestamp_s, "timestamp_s")
+        flags = 0
+        for scope, instance in enumerate(instances, 1):
+            if scope in scopes and instance.is_late(at):
+                faults.append(Fault("stale"))
+            elif scope in scopes:
+                flags |= _FORCED[scope]
+            if self.is_old(at, instance.taken_s):
+                flags |= _OLD[scope]
+        faults = list(dict.fromkeys(faults)) + self._run(live, flags, instances, signals)
+        for scope, instance in enumerate(instances, 1):
+            if flags & _FORCED[scope]:
+                instance.is_timed = True
+                instance.taken_s = at
+                instance.sampled_s = instance.sampled_s if at is None else at
+        return self._decision(live, 1 if 1 in scopes else 2, flags, names, tuple(faults), journal)
+
+    @staticmethod
+    def _run(
+        live: Generation, flags: int, instances: tuple[Instance, Instance], signals: Mapping[str, Any]
+    ) -> list[Fault]:
         faults: list[Fault] = []
         values: list[float] = []
         for scalar in live.program.scalars:
-            number, fault = read_value(scalar.spec, signals.get(scalar.spec.name))
+            taken = flags & _FORCED[SCOPES.index(scalar.spec.scope)]
+            number, fault = read_value(scalar.spec, signals.get(scalar.spec.name) if taken else None)
             values.append(number)
             if fault is not None:
                 faults.append(fault)
-        code = self._call(live, scope, instance, other, _FORCED[scope], values)
-        if code & c.B_FAULT:
-            faults += live.pass_faults()
-            faults += live.stale_signals(instance, *((instance, other) if scope == 1 else (other, instance)))
-        instance.is_timed = True
-        instance.sampled_s = at if at is not None else instance.sampled_s
-        decision = self._decision(live, scope, name, tuple(faults))
-        if decision._code >> 16 & 1:
-            journal.changed(decision)
-        return decision
-
-    def _stale(self, live: Generation, scope: int, instance: Instance, other: Instance) -> Decision:
-        self._call(live, scope, instance, other, 0, [MISSING] * len(live.program.scalars))
-        return self._decision(live, scope, instance.key[1], (Fault("stale"),))
-
-    @staticmethod
-    def _call(
-        live: Generation, scope: int, instance: Instance, other: Instance, flags: int, values: list[float]
-    ) -> int:
-        replica, device = (instance, other) if scope == 1 else (other, instance)
-        live.forget_arrays()
+        live.take_arrays(lambda name: signals.get(name))
+        replica, device = instances
         live.pack_into(
             live.into, 0, 0, 0, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0, 0, *values
         )
-        return live.call(live.address)
+        if live.call(live.address) & c.B_FAULT:
+            faults += live.pass_faults()
+            faults += live.stale_signals(None, replica, device)
+        return faults
 
-    @staticmethod
-    def _decision(live: Generation, scope: int, name: Any, faults: tuple[Fault, ...]) -> Decision:
-        at = live.program.out_at[scope] + 4 * live.program.rules[scope].words
-        word = int(live.out_words[at])
-        fields = (live, name or "", 0, word, live.snapshot(), faults, b"", SCOPES[scope])
-        return tuple.__new__(Decision, fields)
+    def _decision(
+        self,
+        live: Generation,
+        scope: int,
+        flags: int,
+        names: tuple[Any, Any, Any],
+        faults: tuple[Fault, ...],
+        journal: Journal,
+    ) -> Decision:
+        p = live.program
+        words = [int(live.out_words[p.out_at[k] + 4 * p.rules[k].words]) for k in range(3)]
+        code = words[scope] & 0x1FFFF
+        for k in (1, 2):
+            if flags & _FORCED[k]:
+                code |= _TAKEN[k]
+        snapshot = live.snapshot()
+        decision = _made(live, names[scope], code, snapshot, faults, scope)
+        for k in (1, 2):
+            if flags & _FORCED[k] and words[k] >> 16 & 1:
+                journal.changed(_made(live, names[k], words[k], snapshot, (), k))
+        return decision
 
 
-def _scope_of(live: Generation, name: str) -> str:
+def _made(
+    live: Generation, name: Any, code: int, snapshot: bytes, faults: tuple[Fault, ...], scope: int
+) -> Decision:
+    return tuple.__new__(Decision, (live, name or "", 0, code, snapshot, faults, b"", SCOPES[scope]))
+
+
+def _scope_of(live: Generation, name: str) -> int:
     spec = live.pack.signals.get(name) or CATALOGUE.get(name)
     if spec is None or spec.scope == "session":
         raise UsageError(f"{name!r} is no replica or device signal")
-    return spec.scope
+    return SCOPES.index(spec.scope)

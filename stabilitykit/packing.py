@@ -30,14 +30,14 @@ def make_packer(scalars: Sequence[ScalarInput]) -> Callable[..., None]:
     The function is written once a load, from catalogue names alone, as attrs writes ``__init__``;
     no rule becomes code. It raises whatever a strange value raises: then ``gather`` takes over.
     """
-    space: dict[str, Any] = {"M": MISSING, "BAD": INVALID, "EMPTY": {}}
+    space: dict[str, Any] = {"M": MISSING, "EMPTY": {}}
     fields = []
     for k, scalar in enumerate(scalars):
         name = scalar.spec.name
         source = f"e({name!r}, M)" if scalar.declared else f"t.{name}"
         if scalar.spec.kind == "enum":
             space[f"w{k}"] = words_of(scalar.spec).get
-            source = f"w{k}({source}, BAD)"
+            source = f"w{k}({source})"
         fields.append(source)
     body = ", ".join(["row, vec, rrow, rvec, drow, dvec, flags, skip, t.revision", *fields])
     extra = "    e = (t.extra or EMPTY).get\n" if any(s.declared for s in scalars) else ""

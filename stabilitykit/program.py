@@ -161,7 +161,7 @@ class _Builder:
         for rule_id in self.pack.order:
             lowering.rule(self.pack.rule(rule_id))
         head = self.blob.header
-        head[c.G_WORDS] = fault_words = (len(self.scalars) + 63) // 64
+        head[c.G_WORDS] = fault_words = (len(self.scalars) + len(self.arrays) + 63) // 64
         rules: list[RuleTables] = []
         rows: list[RowLayout] = []
         out_at: list[int] = []
@@ -230,7 +230,7 @@ class _Builder:
         )
         head[c.G_DOMAIN] = self.blob.floats(v for s in self.scalars for v in (s.spec.lo, s.spec.hi))
         head[c.G_ARRAYS] = len(self.arrays)
-        head[c.G_KINDS] = self.blob.ints(int(a.spec.dtype == "int64") for a in self.arrays)
+        head[c.G_KINDS] = self.blob.ints(_array_kind(a.spec) for a in self.arrays)
 
     # -- memory
 
@@ -239,8 +239,10 @@ class _Builder:
         row = _Row()
         row.take("content", "u8", 1)
         mine = [k for k, s in enumerate(self.scalars) if s.spec.scope == SCOPES[scope]]
-        known = row.take("known", "u8", (len(mine) + 63) // 64)
-        reported = row.take("reported", "u8", (len(mine) + 63) // 64)
+        words = (len(self.scalars) + len(self.arrays) + 63) // 64
+        known = row.take("known", "u8", words)
+        row.take("present", "u8", words)
+        reported = row.take("reported", "u8", words)
         head[hb + c.S_IN], head[hb + c.S_IN_END] = (mine[0], mine[-1] + 1) if mine else (0, 0)
         head[hb + c.S_KNOWN] = known
         if scope == 0:
@@ -265,7 +267,7 @@ class _Builder:
         expiring += [self.blocks.resolve(s) for s in program.remembering]
         head[hb + c.S_EXPIRING] = self.blob.ints(expiring)
         head[hb + c.S_EXPIRING_END] = head[hb + c.S_EXPIRING] + len(expiring)
-        head[hb + c.S_ACTIVE] = int(scope == 0 or block > 0)
+        head[hb + c.S_ACTIVE] = c.RULED if scope == 0 or tables.bits else int(block > 0)
         template = row.template()
         names = [s.name for s in self.pack.states]
         template.view(np.uint64)[machine] = names.index(self.pack.initial)
@@ -390,6 +392,12 @@ class _Row:
         for at, value in self.init.items():
             row[at] = value
         return row
+
+
+def _array_kind(spec: SignalSpec) -> int:
+    if spec.dtype == "int64":
+        return c.K_INTEGERS
+    return c.K_LOGS if spec.unit == "nats" else c.K_FLOATS
 
 
 def walk(node: Node) -> Iterator[Node]:

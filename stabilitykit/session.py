@@ -97,6 +97,7 @@ class Session(Memory):
     last: int = -1
     revision: int = 0
     model: str | None = None
+    said_model: str | None = None
     seen: float = 0.0
     decision: Any = None
     kept: bool = False
@@ -106,11 +107,26 @@ class Session(Memory):
 
 @attrs.define(eq=False)
 class Instance(Memory):
-    """One replica or device: its row, and when it was last sampled."""
+    """One replica or device.
+
+    ``sampled_s`` is the time the next sample must beat, ``taken_s`` the one its age is judged by;
+    ``is_timed`` once it was observed or sampled with a time: then a turn without one is no sample.
+    """
 
     key: Key = ("", "")
     sampled_s: float | None = None
+    taken_s: float | None = None
     is_timed: bool = False
+
+    def beats(self, at: float | None) -> bool:
+        """Tell whether a turn whose replica or device signals are from then is a sample."""
+        if at is None:
+            return not self.is_timed
+        return self.sampled_s is None or at > self.sampled_s
+
+    def is_late(self, at: float | None) -> bool:
+        """Tell whether an observation made then is no newer than what is known."""
+        return at is not None and self.sampled_s is not None and at <= self.sampled_s
 
 
 class SessionStore:

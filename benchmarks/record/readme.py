@@ -117,9 +117,10 @@ _HOW = """\
 
 `{jsonl}`: {turns} turns of {sessions} conversations and {samples} samples of their replicas, one JSON object a line, in
 the order of time. A line is either a turn or `{{"observe": {{...}}}}`. Nothing is simulated: a llama.cpp server
-(wheel `xllamacpp`) answered every turn with the model {model}, with one thread. The machine was shared: the host
-waited up to 3 s before a turn until other work paused, conversations were recorded again as a whole when it did
-not, and what noise is left was neither smoothed nor corrected. What is not known is absent, never 0. No text of the
+(wheel `xllamacpp`) answered every turn with the model {model}, with one thread, at a raised priority
+(`nice`). The machine was shared with work that this did not keep away: all but `shift` were recorded several times,
+each as a whole, and the attempt with the least foreign noise was kept. What is left of it, visible in the latencies of
+turns without trouble below, was neither smoothed nor corrected. What is not known is absent, never 0. No text of the
 conversations is stored; the user's messages are in `benchmarks/record/{prompts}`.
 
 This file is written by the script. To record again:
@@ -163,7 +164,7 @@ def write_readme(jsonl: Path, npz: Path, target: Path) -> None:
     records = read_records(jsonl)
     turns = [row for row in records if "observe" not in row]
     head = (
-        "scenario", "session_id", "turns", "window (tokens)", "turns with trouble", "turns before which the host trimmed",
+        "scenario", "session_id", "turns", "window (tokens)", "turns with trouble", "trimmed before",
         "ttft_ms, no trouble", "ttft_ms, trouble", "itl_ms, no trouble", "itl_ms, trouble",
     )  # fmt: skip
     environment = [("Python", platform.python_version()), *wheel_versions(_WHEELS).items()]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record.client import Reply, count_tokens, replica_sample, slot_window, stream_chat
-from benchmarks.record.quiet import wait_until_quiet
 from benchmarks.record.server import MODEL, LlamaServer, ServerSettings
 
 __all__ = [
@@ -36,7 +35,6 @@ REPLICA = "llamacpp-"
 _ERRORS = {"exceed_context_size_error": "context_overflow", "unavailable_error": "server"}
 _SAMPLE_EVERY_S = 0.5
 _THINK_S = 0.25
-_QUIET_WAIT_S = 3.0
 _SEED = 20_261_130
 Record = dict[str, Any]
 Messages = list[dict[str, str]]
@@ -252,8 +250,6 @@ def run_scenario(scenario: Scenario) -> list[Record]:
                 if scenario.competing_turns and number == scenario.competing_turns[0]:
                     competing = others.start()
                     time.sleep(1.0)
-                elif not competing:
-                    wait_until_quiet(_QUIET_WAIT_S)
                 turns.append(host.ask(text, competing))
                 if competing and number == scenario.competing_turns[1]:
                     others.stop()

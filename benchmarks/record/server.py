@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -139,7 +138,7 @@ class LlamaServer:
     def _stop(self) -> None:
         if self._child is None:
             return
-        self._child.send_signal(signal.SIGKILL)  # nothing to save, and the wheel ignores SIGTERM while it decodes
+        self._child.kill()  # there is nothing to save
         self._child.wait(timeout=10)
 
     def _read(self, start: int) -> str:
@@ -157,7 +156,7 @@ class LlamaServer:
 
 
 def _serve(arguments: str) -> None:
-    """Run the server in this process until it is killed."""
+    """Run the server in this process until it is killed or its parent ends."""
     import xllamacpp  # type: ignore[import-not-found]
 
     given = json.loads(arguments)
@@ -177,7 +176,9 @@ def _serve(arguments: str) -> None:
     params.endpoint_slots = True
     server = xllamacpp.Server(params)
     print("listening on", server.listening_address, flush=True)
-    signal.pause()
+    parent = os.getppid()
+    while os.getppid() == parent:  # never outlive the script
+        time.sleep(0.5)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ from __future__ import annotations
 from stabilitykit.detectors.baseline import BASELINE
 from stabilitykit.detectors.intent_drift import INTENT_DRIFT
 from stabilitykit.detectors.itl_breaker import ITL_BREAKER
+from stabilitykit.detectors.kl_shift import KL_SHIFT
+from stabilitykit.detectors.kv_aging import KV_AGING
+from stabilitykit.detectors.position_offset import POSITION_OFFSET
 from stabilitykit.detectors.quantile import QUANTILE
 from stabilitykit.signals import DetectorSpec
 
@@ -18,6 +21,9 @@ DETECTORS: dict[str, DetectorSpec] = {
     "baseline": BASELINE,
     "intent_drift": INTENT_DRIFT,
     "itl_breaker": ITL_BREAKER,
+    "kl_shift": KL_SHIFT,
+    "kv_aging": KV_AGING,
+    "position_offset": POSITION_OFFSET,
     "quantile": QUANTILE,
 }
 """Every detector type, by its word in YAML."""

@@ -3,6 +3,11 @@
 A threshold that fits every deployment does not exist; "twice what this conversation is used to"
 does. The baseline is the mean of the *earlier* values: a value is compared before it is learned.
 
+References
+----------
+.. [1] D. H. D. West, "Updating mean and variance estimates: an improved method", CACM 22(9), 1979.
+.. [2] S. W. Roberts, "Control chart tests based on geometric moving averages", Technometrics 1(3), 1959.
+
 Examples
 --------
 Twenty prompts of about 1,000 tokens, then one of 4,000:
@@ -95,9 +100,4 @@ BASELINE = DetectorSpec(
 
 A reset, trim or rollback that the host carried out changes what is usual for every token count,
 so the baseline starts afresh.
-
-References
-----------
-.. [1] D. H. D. West, "Updating mean and variance estimates: an improved method", CACM 22(9), 1979.
-.. [2] S. W. Roberts, "Control chart tests based on geometric moving averages", Technometrics 1(3), 1959.
 """

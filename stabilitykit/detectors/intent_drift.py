@@ -24,6 +24,12 @@ chance (benchmarks/accuracy/drift_defaults.py). The distance limits what any thr
 
 A zero or non-finite vector, or one of another dimension, is unknown and changes nothing.
 
+References
+----------
+.. [1] M. A. Hearst, "TextTiling", Computational Linguistics 23(1), 1997.
+.. [2] B. P. Welford, "Note on a method for calculating corrected sums of squares", Technometrics 4(3), 1962.
+.. [3] formulas A2.4 for the measured figures of each method.
+
 Examples
 --------
 Six turns on one topic, then an unrelated one:
@@ -262,10 +268,4 @@ INTENT_DRIFT = DetectorSpec(
     on_applied={"reset_context": "rebase", "trim_context": "rebase", "rollback_snapshot": "rebase"},
 )
 """See the module. Defaults of the prior: benchmarks/accuracy/drift_defaults.py.
-
-References
-----------
-.. [1] M. A. Hearst, "TextTiling", Computational Linguistics 23(1), 1997.
-.. [2] B. P. Welford, "Note on a method for calculating corrected sums of squares", Technometrics 4(3), 1962.
-.. [3] formulas A2.4 for the measured figures of each method.
 """

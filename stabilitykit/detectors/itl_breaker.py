@@ -15,6 +15,12 @@ of them in a row the memory starts afresh, else a lasting change of level trips 
 turn changes nothing. Before ``warmup`` known values, or when the median lies below the range of the
 histogram, ``baseline_ms`` serves if configured; else all outputs are unknown.
 
+References
+----------
+.. [1] M. Nygard, "Release It!", 2007 (circuit breaker).
+.. [2] benchmarks/accuracy/itl_breaker_defaults.py: with three turns in a row, false trips in 1,000 healthy
+   turns of ten endpoints: p90 2.3, static mean of 20 turns 5.9, ewma 28; a step of 2 is seen after 3 turns.
+
 Examples
 --------
 Turns at about 40 ms, one without a value, then a slowdown; over from turn 23 on:
@@ -183,13 +189,13 @@ ITL_BREAKER = DetectorSpec(
             "drift_factor", 0.2, "tolerated share over the baseline; 0.2 is the source's", "ratio", lo=0.0, hi=100.0
         ),
         SettingSpec(
-            "warmup", 20, "known turns before the learned baseline holds; formulas A4.4", kind="count", lo=1, hi=30000
+            "warmup", 20, "known turns before the learned baseline holds; formulas A4.4", kind="count", lo=1, hi=10000
         ),
         SettingSpec("baseline_ms", 0.0, "static baseline, also used while cold; 0 is none", "ms", lo=0.0, hi=1e9),
         SettingSpec(
             "max_freeze",
             50,
-            "turns over the threshold in a row before the level is learned anew",
+            "turns over in a row before the level is learned anew; 20 does as well on healthy streams",
             kind="count",
             lo=1,
             hi=30000,
@@ -218,9 +224,4 @@ ITL_BREAKER = DetectorSpec(
     on_applied={"lower_clocks": "rebase", "quantize_kv": "rebase"},
 )
 """See the module. Lower clocks and a quantised cache slow decoding down by our own doing: rebase.
-
-References
-----------
-.. [1] M. Nygard, "Release It!", 2007 (circuit breaker).
-.. [2] formulas A4.4 for the measured rates of false trips and delays per method.
 """

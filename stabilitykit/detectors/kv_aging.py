@@ -169,17 +169,17 @@ def kv_aging_kernel(
 ) -> int:
     """Count idle turns, hits and blocks, then read the age.
 
-    c is ``method, window, lag, slots, map``; f is ``idle turns (-1: none yet), turns since the last hit
-    (-1), hits in the window, in the one before, turns with a known hit ratio, turns with block ids``.
+    c is ``method, window, lag, slots, map``; f is ``idle turns, turns since the last hit (both -1 at
+    first, so that the first turn is new), hits in the window, in the one before, turns with a known hit ratio, turns with block ids``.
     """
     idle, hits, blocks, out = float(x[io[0]]), float(x[io[1]]), n[io[2]], io[3]
     is_idle, is_hit, slots = not math.isnan(idle), not math.isnan(hits), int(c[3])
     uses_windows = float(c[0]) == FORMULA or float(c[0]) == DECAY
     if is_hit:
         is_used = hits > 0.0
-        f[SINCE_HIT] = 0.0 if is_used or float(f[SINCE_HIT]) < 0.0 else float(f[SINCE_HIT]) + 1.0
+        f[SINCE_HIT] = 0.0 if is_used else float(f[SINCE_HIT]) + 1.0
         if not is_idle:
-            f[IDLE_TURNS] = 0.0 if is_used or float(f[IDLE_TURNS]) < 0.0 else float(f[IDLE_TURNS]) + 1.0
+            f[IDLE_TURNS] = 0.0 if is_used else float(f[IDLE_TURNS]) + 1.0
         if uses_windows:
             count_hit(f, w, int(c[1]), int(c[2]), 1 if is_used else 0)
         f[TURNS] = float(f[TURNS]) + 1.0

@@ -113,7 +113,7 @@ def position_offset_kernel(
 ) -> int:
     """Compare the row with the tokens, the largest position with the limits.
 
-    c is ``mode, n_sink, max_position, error per position, bits, error of one rotation``; f is ``tokens
+    c is ``mode, n_sink, max_position, error per position, last exact position, error of one rotation``; f is ``tokens
     of the last prompt, tokens dropped, rotations of stored keys``.
     """
     count, out = n[io[0]], io[5]
@@ -149,7 +149,7 @@ def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
         float(settings["n_sink"]),
         float(settings["max_position"]),
         phase_slope(dtype, int(settings["rotary_dim"]), float(settings["base"])),
-        float(PRECISIONS[dtype]),
+        2.0 ** PRECISIONS[dtype],
         REROTATION[dtype],
     )
 

@@ -13,6 +13,12 @@ as the lower end.
 Measured with this method on six distributions of 200,000 values: worst error of p99.9 1.1 %, where
 P2 erred by up to 15 %, a t-digest of the same size by 4.1 % and KLL by 66 % (formulas B1.1).
 
+References
+----------
+.. [1] G. Tene, "HdrHistogram", 2012 (bins from the leading bits of the value).
+.. [2] C. Masson, J. E. Rim, H. K. Lee, "DDSketch", VLDB 2019 (relative-error quantiles).
+.. [3] R. J. Hyndman, Y. Fan, "Sample quantiles in statistical packages", 1996, definition 1.
+
 Examples
 --------
 Transitions of 1.0 to 1.9 us; the 1,002nd takes 5 us. By construction about one healthy turn in a
@@ -130,10 +136,4 @@ QUANTILE = DetectorSpec(
 
 It belongs to the replica unless a pack narrows it: 3 KB and a past of 1,000 turns are more than one
 conversation has.
-
-References
-----------
-.. [1] G. Tene, "HdrHistogram", 2012 (bins from the leading bits of the value).
-.. [2] C. Masson, J. E. Rim, H. K. Lee, "DDSketch", VLDB 2019 (relative-error quantiles).
-.. [3] R. J. Hyndman, Y. Fan, "Sample quantiles in statistical packages", 1996, definition 1.
 """

@@ -45,7 +45,7 @@ def _rounded(value: float, bits: int) -> float:
 
 
 @kernel
-def phase_error(position: float, rotations: float, slope: float, bits: float, once: float) -> float:
+def phase_error(position: float, rotations: float, slope: float, exact: float, once: float) -> float:
     """Estimate the phase error (radians, at most pi) at a position.
 
     Parameters
@@ -56,14 +56,13 @@ def phase_error(position: float, rotations: float, slope: float, bits: float, on
         How often stored keys were rotated again, each time from the last result.
     slope
         ``phase_slope``.
-    bits
-        Significant bits; whole numbers above ``2**bits`` are rounded too.
+    exact
+        Whole numbers above it, 2 to the number of significant bits, are rounded too.
     once
         Error of one rotation of a stored key.
     """
-    exact = math.exp(bits * math.log(2.0))
     error = position * slope
-    if position > exact + 0.5:
+    if position > exact:
         error += position / exact
     if rotations > 0.0:
         error += once * math.exp(_GROWTH * math.log(rotations))

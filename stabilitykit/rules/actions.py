@@ -14,7 +14,6 @@ from stabilitykit.rules.lexer import NAME
 from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.scalars import show
 from stabilitykit.rules.shape import Item, check_map, check_required
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.values import Codes, Values
 
 __all__ = ["declare_actions", "plan_actions"]
@@ -99,7 +98,7 @@ def _check_declared(findings: Findings, item: Item, table: Mapping[str, ActionSp
     for index, name in enumerate(spec.drops):
         if name not in table:
             place = item.at("drops").child(index)
-            findings.add(place, "SK304", f"unknown action {show(name)}", hint=did_you_mean(name, table))
+            findings.add(place, "SK304", f"unknown action {show(name)}", near=(name, table))
     if bool(spec.group) != bool(spec.rank):
         findings.add(item.place, "SK202", f"action `{item.id}` needs both `group` and `rank`, or neither", key=True)
         return
@@ -138,8 +137,7 @@ def plan_actions(
         ((name, given),) = entry.items()
         spec = table.get(name)
         if spec is None:
-            hint = did_you_mean(name, table)
-            findings.add(where.child(name), "SK304", f"unknown action {show(name)}", hint=hint, key=True)
+            findings.add(where.child(name), "SK304", f"unknown action {show(name)}", near=(name, table), key=True)
         elif type(given) is not dict:
             message = f"the parameters of `{name}` must be a mapping"
             findings.add(where.child(name), "SK203", message, hint=f"`{name}: {{}}`", key=given is None)
@@ -155,9 +153,9 @@ def _parameters(
     for name, raw in given.items():
         param = spec.param(name)
         if param is None:
-            hint = did_you_mean(name, chosen) or _parameter_list(spec)
             message = f"action `{spec.name}` has no parameter {show(name)}"
-            findings.add(place.child(name), "SK304", message, hint=hint, key=True, certain=True)
+            where, hint = place.child(name), _parameter_list(spec)
+            findings.add(where, "SK304", message, hint=hint, near=(name, chosen), key=True, certain=True)
         elif raw is not None:
             value = values.typed(place.child(name), raw, param, _CODES)
             if value is not BAD:

@@ -217,8 +217,8 @@ class _Reader:
         for name, given in raw.items():
             spec = self.signals.get(name)
             if spec is None:
-                hint = did_you_mean(name, [*self.signals, *others])
-                self.findings.add(place.child(name), "SK301", f"unknown signal {show(name)}", hint=hint, key=True)
+                near = (name, [*self.signals, *others])
+                self.findings.add(place.child(name), "SK301", f"unknown signal {show(name)}", near=near, key=True)
                 continue
             value = signal_value(self.findings, place.child(name), given, spec)
             if value is not None and value is not BAD:
@@ -236,9 +236,7 @@ class _Reader:
 
     def _known(self, place: Place, name: str, known: Any, code: str, what: str, *, key: bool = False) -> None:
         if name not in known:
-            self.findings.add(
-                place, code, f"the pack has no {what} {show(name)}", hint=did_you_mean(name, known), key=key
-            )
+            self.findings.add(place, code, f"the pack has no {what} {show(name)}", near=(name, known), key=key)
 
     def _expectation(self, place: Place, raw: Any, turns: int) -> Expectation | None:
         fields = check_map(self.findings, place, raw, keys.EXPECT, "`expect`")

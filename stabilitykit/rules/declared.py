@@ -42,7 +42,7 @@ def declare_signals(
         if name in catalogue:
             findings.add(item.place, "SK309", f"`{name}` is a signal of the catalogue", key=True)
         else:
-            declared[name] = None if item.broken else _declare(findings, item)
+            declared[name] = None if item.broken or findings.is_full(item.place) else _declare(findings, item)
     return declared
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from stabilitykit.errors import PackError, Problem
+from stabilitykit.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from stabilitykit.rules.reader import Document
@@ -16,8 +17,10 @@ __all__ = ["BAD", "MAX_PROBLEMS", "Findings", "Place"]
 
 MAX_PROBLEMS = 50
 """Problems reported of one file."""
-_KEPT = 500  # what a hostile file may make us store before the 50 first by position are known
-_NAMES_SOMETHING = frozenset("SK301 SK302 SK303 SK304 SK305 SK308 SK332 SK506".split())
+_ENOUGH = 100  # after so many, nothing further of a file is looked at
+_KEPT = 200  # what a hostile file may make us store before the 50 first by position are known
+_COMPARED = 10_000  # names that are looked at for hints, all problems together
+_NAMES_SOMETHING = frozenset(["SK301", "SK302", "SK303", "SK304", "SK305", "SK308", "SK332", "SK506"])
 
 
 class _Bad:
@@ -69,6 +72,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._by_file: dict[str, list[Problem]] = {}
+        self._near: dict[int, tuple[str, Iterable[str]]] = {}
         self.warnings: list[str] = []
         self.incomplete = False
 
@@ -79,6 +83,7 @@ class Findings:
         message: str,
         *,
         hint: str = "",
+        near: tuple[str, Iterable[str]] | None = None,
         key: bool = False,
         offset: int | None = None,
         width: int | None = None,
@@ -88,6 +93,11 @@ class Findings:
 
         Parameters
         ----------
+        hint
+            A fix.
+        near
+            A misspelt word and the words there are: the nearest, when there is one, becomes the
+            hint. It is looked for only when the problem is reported.
         key
             At the key, not at its value.
         offset, width
@@ -101,6 +111,12 @@ class Findings:
         if len(kept) < _KEPT:
             doc = place.doc
             kept.append(doc.problem(place.path, code, message, hint=hint, key=key, offset=offset, width=width))
+            if near is not None:
+                self._near[id(kept[-1])] = near
+
+    def is_full(self, place: Place) -> bool:
+        """Tell whether so much was found in a file that looking further helps nobody."""
+        return len(self._by_file.get(place.file, ())) >= _ENOUGH
 
     def warn(self, place: Place, message: str, offset: int) -> None:
         """Note a finding that is no error, at a part of a text."""
@@ -120,6 +136,13 @@ class Findings:
         found: list[Problem] = []
         for problems in self._by_file.values():
             found += sorted(dict.fromkeys(problems))[:MAX_PROBLEMS]
+        compared = 0
+        for index, problem in enumerate(found):
+            word, known = self._near.get(id(problem), ("", ()))
+            names = list(known)
+            compared += len(names)
+            if word and compared <= _COMPARED and (hint := did_you_mean(word, names)):
+                found[index] = attrs.evolve(problem, hint=hint)
         return tuple(found)
 
     def raise_all(self) -> None:

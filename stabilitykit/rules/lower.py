@@ -72,7 +72,7 @@ class ScopeProgram:
     memory: list[tuple[str, str, int, int]] = attrs.field(factory=list)
     """(name, "f8" or "u8", offset, length) of every sub-expression with memory."""
     remembering: list[int] = attrs.field(factory=list)
-    """Slots of sub-expressions with memory."""
+    """Slots of sub-expressions with memory that read a signal: they expire with it."""
     model_bound: list[tuple[str, int, int]] = attrs.field(factory=list)
     """Memory spans that restart when the model changes."""
 
@@ -175,7 +175,8 @@ class Lowering:
         dst = self._allocate(scope)
         program.terms.append(attrs.evolve(term, dst=dst, mem=at))
         program.memory.append((f"term:{node.text}", kind, at, size))
-        program.remembering.append(dst)
+        if _reads_signal(node):
+            program.remembering.append(dst)
         if self._reads_model(node):
             program.model_bound.append((kind, at, size))
         return dst, term.stratum
@@ -233,6 +234,10 @@ class Lowering:
             self._cache[key] = (term.dst, term.stratum)
         slot, stratum = self._cache[key]
         return _ORDERING[op](slot), stratum
+
+
+def _reads_signal(node: Node) -> bool:
+    return node.op == "sig" or any(_reads_signal(a) for a in node.args)
 
 
 def _flag(slot: int, negate: bool) -> Clauses:

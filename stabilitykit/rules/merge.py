@@ -10,7 +10,6 @@ import attrs
 from stabilitykit.rules import keys
 from stabilitykit.rules.locate import Findings, Place
 from stabilitykit.rules.shape import File, Item, check_required
-from stabilitykit.rules.suggest import did_you_mean
 
 __all__ = ["Merged", "merge"]
 
@@ -80,8 +79,10 @@ def _lay_over(findings: Findings, section: Mapping[str, Item], item: Item) -> It
     wants = item.fields.get("override") is True
     if below is None:
         if wants:
-            hint = did_you_mean(item.id, section) or "leave `override` out"
-            findings.add(item.at("override"), "SK332", f"`{item.id}` overrides nothing", hint=hint)
+            hint = "leave `override` out"
+            findings.add(
+                item.at("override"), "SK332", f"`{item.id}` overrides nothing", hint=hint, near=(item.id, [*section])
+            )
         return item
     if not wants:
         where = f"{below.place.file}:{below.place.line}"

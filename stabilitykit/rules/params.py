@@ -42,7 +42,7 @@ def resolve_params(
     for name, item in items.items():
         literals[name] = None
         value = given.pop(name, None)
-        default = _default(findings, item)
+        default = None if findings.is_full(item.place) else _default(findings, item)
         if default is None:
             continue
         bounds = _bounds(findings, item, default)

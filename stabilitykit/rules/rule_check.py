@@ -139,7 +139,7 @@ class RuleCheck:
 
     def _condition(self, item: Item, names: Names) -> Node | None:
         text = item.get("when")
-        if text is None or text is BAD:
+        if text is None or text is BAD or self.findings.is_full(item.place):
             return None
         if self.broken and not self.broken.isdisjoint(_WORDS.findall(text)):
             return None  # it reads something that was reported already

@@ -11,10 +11,11 @@ import re
 
 __all__ = ["CONTROL", "SAFE_FIRST", "ScalarError", "plain_key", "plain_value", "show"]
 
-_WORDS: dict[str, bool | None] = {
+_WORDS: dict[str, bool | int | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **{str(digit): digit for digit in range(10)},  # no rule is needed for the commonest numbers
 }
 _BOOLISH = frozenset(
     form for word in ("yes", "no", "on", "off", "y", "n") for form in (word, word.capitalize(), word.upper())

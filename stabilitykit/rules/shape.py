@@ -16,7 +16,6 @@ from stabilitykit.rules.keys import KINDS, Key, Table
 from stabilitykit.rules.lexer import ID, NAME, RESERVED
 from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.scalars import show
-from stabilitykit.rules.suggest import did_you_mean
 
 __all__ = ["File", "Item", "check_file", "check_map", "check_required"]
 
@@ -96,6 +95,8 @@ def check_map(findings: Findings, place: Place, value: Any, table: Table, what: 
     for key, inner in value.items():
         spec = table.get(key)
         if spec is None:
+            if findings.is_full(place):
+                break
             unknown_key(findings, place.child(key), str(key), table, what)
         elif inner is None:
             checked[key] = None
@@ -106,7 +107,7 @@ def check_map(findings: Findings, place: Place, value: Any, table: Table, what: 
 
 def unknown_key(findings: Findings, place: Place, key: str, known: Any, what: str) -> None:
     """Report SK201 at a key, with the nearest key there is."""
-    findings.add(place, "SK201", f"{what} has no key {show(key)}", hint=did_you_mean(key, known), key=True)
+    findings.add(place, "SK201", f"{what} has no key {show(key)}", near=(key, known), key=True)
 
 
 def check_required(findings: Findings, place: Place, fields: dict[str, Any], table: Table, what: str) -> None:
@@ -124,8 +125,10 @@ def _check_value(findings: Findings, place: Place, key: str, value: Any, spec: K
         findings.add(place.child(key), code, f"`{key}` must be {phrase}, not {_type_name(value)}")
         return BAD
     if spec.values and value not in spec.values:
-        hint = did_you_mean(value, spec.values) or f"one of {', '.join(spec.values)}"
-        findings.add(place.child(key), "SK416", f"`{key}` cannot be {show(value)}", hint=hint)
+        hint = f"one of {', '.join(spec.values)}"
+        findings.add(
+            place.child(key), "SK416", f"`{key}` cannot be {show(value)}", hint=hint, near=(value, spec.values)
+        )
         return BAD
     if spec.kind == "id" or (spec.kind == "id_or_ids" and kind is str):
         return value if _check_id(findings, place.child(key), value) else BAD
@@ -228,15 +231,16 @@ def _check_top(findings: Findings, place: Place, top: dict[str, Any]) -> None:
 def _map_items(findings: Findings, place: Place, section: str, items: dict[Any, Any], table: Table) -> list[Item]:
     found = []
     for name, value in items.items():
+        if findings.is_full(place):
+            break
         where = place.child(name)
-        if not _check_name(findings, where, str(name)):
-            continue
+        sound = _check_name(findings, where, str(name)) and type(value) is dict
         what = f"{section[:-1]} `{name}`"
         if section == "detectors":
             fields = _detector_fields(findings, where, value, what)
         else:
             fields = check_map(findings, where, value, table, what)
-        found.append(Item(section, str(name), fields, where, broken=type(value) is not dict))
+        found.append(Item(section, str(name), fields, where, broken=not sound))
     return found
 
 
@@ -254,6 +258,8 @@ def _rule_items(findings: Findings, place: Place, rules: list[Any]) -> list[Item
     found: list[Item] = []
     first: dict[str, Place] = {}
     for index, value in enumerate(rules):
+        if findings.is_full(place):
+            break
         where = place.child(index)
         fields = check_map(findings, where, value, keys.RULE, "a rule")
         if type(value) is not dict:

@@ -16,7 +16,6 @@ from stabilitykit.rules.pack import Node, ParamValue, Rule, State, Transition
 from stabilitykit.rules.rule_check import Label
 from stabilitykit.rules.scalars import show
 from stabilitykit.rules.shape import Item, check_map, check_required
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.values import Values
 
 __all__ = ["MAX_AFTER", "MachineCheck"]
@@ -110,8 +109,8 @@ class MachineCheck:
         if name in self.places:
             return True
         if self.places:
-            hint = did_you_mean(name, self.places) or "states: " + ", ".join(self.places)
-            self.findings.add(place, "SK501", f"no state is called {show(name)}", hint=hint)
+            hint = "states: " + ", ".join(self.places)
+            self.findings.add(place, "SK501", f"no state is called {show(name)}", hint=hint, near=(name, self.places))
         return False
 
     def _transitions(self, item: Item) -> list[tuple[Transition, Place]]:

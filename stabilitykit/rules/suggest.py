@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from os.path import commonprefix
 
 __all__ = ["did_you_mean", "nearest"]
 
 _LONGEST = 64
-_MOST = 5_000
+_MOST = 400
+_MEASURED = 16
 
 
 def _distance(a: str, b: str, limit: int) -> int:
@@ -29,6 +32,12 @@ def _distance(a: str, b: str, limit: int) -> int:
     return above[-1]
 
 
+def _at_least(letters: Counter[str], length: int, other: str) -> int:
+    """Give a lower bound of the distance: letters that the one has and the other lacks."""
+    shared = sum(min(letters[x], other.count(x)) for x in set(other) if x in letters)
+    return max(length, len(other)) - shared
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Give the candidate closest to `name` by edit distance, or "" when none is near.
 
@@ -39,10 +48,18 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
         return ""
     word = name.lower()
     limit = min(max(2, len(word) // 3), len(word) - 1)
+    letters = Counter(word)
+    alike = [c for c in candidates if abs(len(c) - len(word)) <= limit]
+    if len(alike) > _MOST:
+        alike = sorted(alike, key=lambda c: len(commonprefix((word, c))), reverse=True)[:_MOST]
+    bounded = sorted((_at_least(letters, len(word), c.lower()), c) for c in alike)
     best, found = limit + 1, ""
-    for candidate in sorted(candidates)[:_MOST]:
+    # Only the most promising are measured: long lists of long names cost time, not better hints.
+    for bound, candidate in bounded[:_MEASURED]:
+        if bound > min(limit, best):
+            break
         d = _distance(word, candidate.lower(), min(limit, best))
-        if d < best:
+        if d < best or (d == best and candidate < found):
             best, found = d, candidate
     return found
 

@@ -59,21 +59,26 @@ class _Condition(Parser):
         return self.node("not", start, inner.end, (inner,))
 
     def comparison(self) -> Tree:
-        left = self.sum()
+        left, right = self.compared(self.sum())
+        while (token := self.token).text in _RELOPS or self.sees("in"):
+            width = token.stop - token.start
+            hint = "write `1 < x and x < 5`"
+            self.problems.append(SyntaxProblem("SK421", token.start, width, "comparisons do not chain", hint))
+            # read on as it was meant, to find further mistakes
+            chained, right = self.compared(right)
+            left = self.join("and", left, chained)
+        return left
+
+    def compared(self, left: Tree) -> tuple[Tree, Tree]:
+        """Read what may stand behind a sum: the comparison, and its right side."""
         token = self.token
         if token.text in _RELOPS:
             self.next()
-            left = self.join("cmp", left, self.sum(), token.text)
-        elif self.sees("in"):
-            left = self.membership(left)
-        while (chained := self.token).text in _RELOPS or self.sees("in"):
-            width = chained.stop - chained.start
-            self.problems.append(
-                SyntaxProblem("SK421", chained.start, width, "comparisons do not chain", "write `1 < x and x < 5`")
-            )
-            self.next()
-            left = self.join("cmp", left, self.sum(), chained.text) if chained.text != "in" else left
-        return left
+            right = self.sum()
+            return self.join("cmp", left, right, token.text), right
+        if self.sees("in"):
+            return self.membership(left), left
+        return left, left
 
     def membership(self, left: Tree) -> Tree:
         self.next()

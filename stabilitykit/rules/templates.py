@@ -28,14 +28,30 @@ MAX_NODES = 200
 MAX_DEPTH = 16
 MAX_DIGITS = 12
 
-_ALLOWED = frozenset("Template Output TemplateData Name Filter Const If Compare Operand And Or Not Getattr".split())
+_ALLOWED = frozenset(
+    [
+        "Template",
+        "Output",
+        "TemplateData",
+        "Name",
+        "Filter",
+        "Const",
+        "If",
+        "Compare",
+        "Operand",
+        "And",
+        "Or",
+        "Not",
+        "Getattr",
+    ]
+)
 _FILTERS = ("default", "lower", "ms", "pct", "round", "upper")
 _PLAIN = re.compile(
-    r"\{\{\s*([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)\s*"
+    r"(?<!\{)\{\{\s*([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)\s*"
     r"(?:\|\s*(?:round(?:\(\s*(?:[0-9]|1[0-2])\s*\))?|pct|ms|upper|lower)\s*)*\}\}"
 )
 _MANY_PIECES = 40
-_JINJA_WORDS = frozenset("and else false if in is none not or true".split())
+_JINJA_WORDS = frozenset(["and", "else", "false", "if", "in", "is", "none", "not", "or", "true"])
 
 
 class _Unknown:

@@ -93,8 +93,8 @@ def _literal(tree: Tree, number: str, written: str, unit: Unit) -> Term:
     name = unit.name if not unit.is_plain else "count" if is_whole else "ratio"
     node = Node("num", value=value, unit=name, text=_literal_text(value, unit), col=tree.offset + 1)
     # a unit that the language cannot write (tokens per ms) is shown as it was written
-    shown = unit if unit_of(unit.name) == unit else PLAIN if own.is_plain else own
-    text = _literal_text(_counted(number, own, shown), shown)
+    shown = unit if unit is own or unit_of(unit.name) == unit else PLAIN if own.is_plain else own
+    text = node.text if shown is unit else _literal_text(_counted(number, own, shown), shown)
     return Term(
         node,
         tree,
@@ -110,7 +110,7 @@ def _literal(tree: Tree, number: str, written: str, unit: Unit) -> Term:
 
 def _counted(number: str, own: Unit, unit: Unit) -> float:
     """Count a literal in a unit: the float64 nearest to the exact number, zero without sign."""
-    whole = exact(number)
+    whole = exact(number) if own is not unit else None
     return (float(number) if whole is None else to_float(whole * own.scale / unit.scale)) + 0.0
 
 
@@ -120,12 +120,8 @@ def _literal_text(value: float, unit: Unit) -> str:
 
 def rescaled(term: Term, unit: Unit) -> Term:
     """Count a term in another unit of its dimension, which is a whole number of times smaller."""
-    if term.unit == unit:
-        return term
     if term.literal is not None:
         return _literal(term.tree, *term.literal, unit)
-    if term.constant:
-        return attrs.evolve(term, unit=unit)
     factor = term.unit.scale / unit.scale
     return times(term, factor.numerator, unit)
 
@@ -144,7 +140,7 @@ def times(term: Term, factor: int, unit: Unit) -> Term:
 
 def at_one_scale(a: Term, b: Term) -> tuple[Term, Term]:
     """Bring two terms of one dimension to one scale: the coarser is multiplied."""
-    if a.unit.scale == b.unit.scale:
+    if a.unit is b.unit or a.unit.scale == b.unit.scale:
         return a, b
     ratio = a.unit.scale / b.unit.scale
     if ratio.denominator == 1:

@@ -12,7 +12,6 @@ from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.pack import DetectorUse
 from stabilitykit.rules.scalars import show
 from stabilitykit.rules.shape import Item
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.values import Values
 from stabilitykit.signals import SCOPES, DetectorSpec, Scope, SignalSpec, scope_rank
 
@@ -44,12 +43,14 @@ def _use(
     values: Values,
 ) -> DetectorUse | None:
     kind = item.get("type")
-    if item.broken or kind is None or kind is BAD:
+    if findings.is_full(item.place) or item.broken or kind is None or kind is BAD:
         return None
     spec = specs.get(kind)
     if spec is None:
-        hint = did_you_mean(kind, specs) or "types: " + ", ".join(sorted(specs))
-        findings.add(item.at("type"), "SK302", f"unknown detector type {show(kind)}", hint=hint, certain=True)
+        hint = "types: " + ", ".join(sorted(specs))
+        findings.add(
+            item.at("type"), "SK302", f"unknown detector type {show(kind)}", hint=hint, near=(kind, specs), certain=True
+        )
         return None
     _check_keys(findings, item, spec)
     inputs = _inputs(findings, item, spec, signals)
@@ -67,9 +68,9 @@ def _check_keys(findings: Findings, item: Item, spec: DetectorSpec) -> None:
     known = [*keys.DETECTOR, *spec.inputs, *(s.name for s in spec.settings)]
     for key in item.fields:
         if key not in known:
-            hint = did_you_mean(key, known) or "it has " + ", ".join(known[len(keys.DETECTOR) :])
+            hint = "it has " + ", ".join(known[len(keys.DETECTOR) :])
             message = f"a detector of type `{spec.type}` has no setting {show(key)}"
-            findings.add(item.at(key), "SK201", message, hint=hint, key=True)
+            findings.add(item.at(key), "SK201", message, hint=hint, near=(key, known), key=True)
 
 
 def _inputs(
@@ -84,8 +85,7 @@ def _inputs(
             findings.add(item.at(name), "SK203", f"`{name}` must be the name of a signal")
         elif given not in signals:
             place, key = (item.at(name), False) if name in item.fields else (item.place, True)
-            hint = did_you_mean(given, signals)
-            findings.add(place, "SK301", f"unknown signal {show(given)}", hint=hint, key=key)
+            findings.add(place, "SK301", f"unknown signal {show(given)}", near=(given, signals), key=key)
         elif _fits(findings, item.at(name), signals[given], default, spec, signals):
             chosen[name] = given
     return chosen if len(chosen) == len(spec.inputs) else None

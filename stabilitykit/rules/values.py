@@ -11,7 +11,6 @@ import attrs
 
 from stabilitykit.rules.given import Given, GivenError, Typed, read_given, take_as
 from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.units import TURN_WORDS
 
 __all__ = ["MAX_TURNS", "Codes", "Values"]
@@ -63,7 +62,7 @@ class Values:
 
     def _param(self, place: Place, name: str) -> Given | None:
         if name not in self.params:
-            self.findings.add(place, "SK303", f"unknown param `{name}`", hint=did_you_mean(name, self.params))
+            self.findings.add(place, "SK303", f"unknown param `{name}`", near=(name, self.params))
             return None
         return self.params[name]
 

@@ -44,8 +44,8 @@ class NaiveAdapter:
         return {
             "state": outcome.state,
             "previous": outcome.previous,
-            "matched": list(outcome.matches),
-            "fired": list(outcome.fired),
+            "matched": [*outcome.matches, *(r for found in outcome.wider_matches.values() for r in found)],
+            "fired": [*outcome.fired, *(r for found in outcome.wider_fired.values() for r in found)],
             "actions": outcome.actions,
             "suppressed": [name for name, _, _ in outcome.suppressed],
             "faults": outcome.faults,

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import attrs
+
 from stabilitykit.decision import Receipt
 from stabilitykit.errors import StabilityKitError
 from stabilitykit.rules.pack import Pack
@@ -17,8 +19,11 @@ __all__ = ["Adapter", "load_pack_of", "read_cases", "run_case"]
 
 Case = Mapping[str, Any]
 VERBS = ("turn", "peek", "observe", "fork", "forget")
+FIELDS = {field.name for field in attrs.fields(Turn)}
 SPECIAL = {"missing": MISSING, "nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-CASE_KEYS = {"name", "about", "pack", "options", "entries", "columns", "marks", "states"}
+CASE_KEYS = {"name", "about", "section", "sentence", "pack", "files", "options"} | {
+    "entries", "columns", "marks", "states", "errors"
+}
 ENTRY_KEYS = {*VERBS, "repeat", "expect"}
 EXPECT_KEYS = {"state", "previous", "matched", "fired", "actions", "suppressed", "faults", "scopes", "error"}
 
@@ -69,14 +74,30 @@ def load_pack_of(case: Case, folder: Path, write_to: Path) -> Pack:
     from stabilitykit.detectors import DETECTORS
     from stabilitykit.rules.load import load_pack
 
-    source = case["pack"]
+    for name, text in case.get("files", {}).items():
+        (write_to / name).parent.mkdir(parents=True, exist_ok=True)
+        (write_to / name).write_bytes(bytes_of(text))
+    source = case.get("pack", str(write_to / "pack.yaml"))
     if isinstance(source, list):
         path = write_to / "pack.yaml"
-        path.write_text("\n".join(source) + "\n", encoding="utf-8")
+        path.write_bytes(bytes_of(source))
         source = str(path)
     elif source.endswith(".yaml"):
         source = str(folder / source)
     return load_pack(source, params=case.get("options", {}).get("params"), detectors=DETECTORS)
+
+
+def bytes_of(text: Any) -> bytes:
+    """Give a file's bytes: of lines, of lines that stand for many, or in hexadecimal."""
+    if isinstance(text, dict):
+        return bytes.fromhex(text["hex"])
+    lines: list[str] = []
+    for line in text:
+        if isinstance(line, str):
+            lines.append(line)
+        else:
+            lines += [line["line"].replace("{n}", str(n)) for n in range(1, line["repeat"] + 1)]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def run_case(case: Case, pack: Pack, adapter: Adapter) -> list[str]:
@@ -108,7 +129,7 @@ def answer(adapter: Adapter, entry: Case, may_raise: bool) -> dict[str, Any]:
 def entries_of(case: Case) -> Iterator[Mapping[str, Any]]:
     """Give the entries of a case, the shorthand written out."""
     if "columns" not in case:
-        yield from case["entries"]
+        yield from case.get("entries", ())
         return
     marks = {rule: text.split() for rule, text in case.get("marks", {}).items()}
     states = case.get("states", "").split()
@@ -148,6 +169,9 @@ def turn_of(fields: Mapping[str, Any]) -> Turn:
         receipt = given["applied"]
         session_id = receipt.get("session_id", given["session_id"])
         given["applied"] = Receipt(session_id, receipt["turn_id"], tuple(receipt["done"]))
+    declared = {name: given.pop(name) for name in sorted(given.keys() - FIELDS)}
+    if declared:
+        given["extra"] = {**given.get("extra", {}), **declared}
     return Turn(**given)
 
 

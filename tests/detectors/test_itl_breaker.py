@@ -47,9 +47,7 @@ def test_every_binary_run_is_naive_twin():
 def test_is_naive_twin_past_the_halving():
     """So it is when a long session reaches 2^15 turns and the counts are halved."""
     rows = [30.0 + i % 13 for i in range(2**15 + 40)]
-    twin_rows = rows[:50]
-    agree(ITL_BREAKER, ItlBreakerTwin, twin_rows)
-    turns = trace(ITL_BREAKER, rows)
+    turns = agree(ITL_BREAKER, ItlBreakerTwin, rows)
     assert turns[-1]["baseline_ms"] == turns[1000]["baseline_ms"]
     assert turns[-1]["threshold_ms"] == turns[1000]["threshold_ms"]
 
@@ -79,8 +77,8 @@ def test_learned_threshold_has_a_tie_guard():
     """A statistical threshold must be exceeded by more than rounding."""
     settings = {"method": "ewma"}
     bound = 40.0 * 1.2
-    last = [math.nextafter(bound, math.inf), bound * (1 + 1e-8)]
-    assert over(trace(ITL_BREAKER, [*WARM, *last], settings))[20:] == [0, 1]
+    assert over(trace(ITL_BREAKER, [*WARM, math.nextafter(bound, math.inf)], settings))[20] == 0
+    assert over(trace(ITL_BREAKER, [*WARM, bound * (1 + 1e-8)], settings))[20] == 1
 
 
 def test_unknown_turn_changes_nothing():

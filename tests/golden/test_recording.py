@@ -108,7 +108,7 @@ def test_healthy_has_no_trouble():
         assert turn["input_tokens"] + turn["output_tokens"] < 0.5 * turn["context_window_tokens"]
         assert turn["cached_tokens"] > 0.8 * turn["input_tokens"]
     rates = [turn["itl_ms"] for turn in turns]
-    assert max(b / a for a, b in pairwise(rates)) < 1.5
+    assert max(rates) < 2.0 * statistics.median(rates)
 
 
 def test_overflow_is_refused_and_recovers():
@@ -155,9 +155,10 @@ def test_slowed_rises_with_the_other_streams_and_comes_back():
     assert during > 2.0 * after
     assert after < 1.6 * before
     replica = turns[0]["replica"]
-    span = [turns[loaded[0] - 1]["timestamp_s"], turns[loaded[-1] - 1]["timestamp_s"]]
-    busy = [s["running_requests"] for s in SAMPLES if s["replica"] == replica and span[0] < s["timestamp_s"] < span[1]]
-    quiet = [s["running_requests"] for s in SAMPLES if s["replica"] == replica and s["timestamp_s"] > span[1] + 5.0]
+    start, end, later = (turns[i]["timestamp_s"] for i in (loaded[0] - 1, loaded[-1] - 1, loaded[-1]))
+    seen = [(sample["timestamp_s"], sample["running_requests"]) for sample in SAMPLES if sample["replica"] == replica]
+    busy = [running for time, running in seen if start < time < end]
+    quiet = [running for time, running in seen if time > later]
     assert max(busy) > 2
     assert max(quiet) == 1
 

@@ -51,7 +51,7 @@ def top_list(tokens, logprobs, k_max):
     pairs = list(zip(tokens, float32(logprobs), strict=True))[:k_max]
     if any(math.isnan(lp) or lp > 0.01 or not 0 <= t < 2**32 for t, lp in pairs):
         return None
-    by_token = {}
+    by_token: dict[int, list[float]] = {}
     for token, lp in pairs:
         if lp > -9000:
             by_token.setdefault(token, []).append(lp)

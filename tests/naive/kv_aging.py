@@ -6,6 +6,7 @@ from stabilitykit.detectors.kv_aging import AGING_MAP
 
 PROBES = 8
 MASK = 2**32 - 1
+FREE = (0, 0, 0)  # tag, last access, accesses
 
 
 class NaiveKvAging:
@@ -22,7 +23,7 @@ class NaiveKvAging:
         self.idle = None
         self.hits = []
         self.clock = 0
-        self.table = [None] * self.slots  # (tag, last access, accesses)
+        self.table: list[tuple[int, int, int]] = [FREE] * self.slots
 
     def update(self, inputs):
         """Take one turn."""
@@ -38,7 +39,7 @@ class NaiveKvAging:
             self.clock += 1
             for block in blocks:
                 self.touch(block)
-            old = [self.block_age(entry) for entry in self.table if entry]
+            old = [self.block_age(entry) for entry in self.table if entry != FREE]
             pollution = sum(a >= 0.7 for a in old) / len(old)
             if self.method == "aging_calibrated":
                 age = sum(old) / len(old)
@@ -76,13 +77,13 @@ class NaiveKvAging:
         """Note one access."""
         tag = mixed(block)
         places = [(tag + k) % self.slots for k in range(min(PROBES, self.slots))]
-        mine = [s for s in places if self.table[s] and self.table[s][0] == tag]
+        mine = [s for s in places if self.table[s][0] == tag]
         if mine:
             _, last, accesses = self.table[mine[0]]
             if last != self.clock:
                 self.table[mine[0]] = (tag, self.clock, min(accesses + 1, 65535))
         else:
-            self.table[min(places, key=lambda s: self.table[s][1] if self.table[s] else 0)] = (tag, self.clock, 1)
+            self.table[min(places, key=lambda s: self.table[s][1])] = (tag, self.clock, 1)
 
     def block_age(self, entry):
         """Give the age of one block."""

@@ -156,8 +156,9 @@ def test_declared_signal_comes_in_extra():
 def test_derived_signal(name, limit, fields, verdict):
     """A signal that was not given is computed from others where they allow it."""
     unit = build.operand(name).unit
-    engine = NaiveEngine(pack_of(rule_of("a", over(name, limit, unit))))
-    assert engine.evaluate(turn(**fields)).verdicts == {"a": verdict}
+    outcome = NaiveEngine(pack_of(rule_of("a", over(name, limit, unit)))).evaluate(turn(**fields))
+    assert outcome.verdicts == {"a": verdict}
+    assert outcome.faults == ([("invalid", name)] if math.isnan(fields.get(name, 0)) else [])
 
 
 def test_derived_value_outside_its_domain_is_invalid():

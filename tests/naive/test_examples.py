@@ -131,3 +131,28 @@ def test_after_holds_on_the_first_turn():
     """The first turn of a session has dwell 1."""
     outcomes = run([rule_of("a", X)], "70 70", transitions=[transition("healthy", "warning", after=1)])
     assert [(o.previous, o.state) for o in outcomes] == [("healthy", "warning"), ("warning", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("when", "row", "verdicts"),
+    [
+        (build.compare(mean(x, 3), ">", build.literal(80, "ms")), "90 - 90 - - 90 90", "UUTUUUT"),
+        (build.compare(mean(x, 4), ">", build.literal(80, "ms")), "90 - - 90 - 90", "UUUTUT"),
+        (build.compare(build.window("count", X, 4), ">=", build.literal(2)), "90 - - 90 - - - 90 90", "FUUTUUUUT"),
+        (build.compare(build.window("count", X, 3), ">=", build.literal(2)), "90 - 90 - - 90 90", "FUTUUUT"),
+    ],
+)
+def test_how_many_unknown_turns_a_window_bears(when, row, verdicts):
+    """A window wants half of its turns known, rounded up; `count` bears half unknown, rounded down."""
+    assert "".join(o.verdicts["a"] for o in run([rule_of("a", when)], row)) == verdicts
+
+
+def test_first_transition_that_holds_wins():
+    """Order in the list decides, and counters of the others start anew in the next state."""
+    machine = (
+        transition("healthy", "broken", build.at_least(1)),
+        transition("healthy", "warning", build.at_least(1, "info")),
+        transition("broken", "healthy", build.at_least(1, "info"), for_turns=2),
+    )
+    outcomes = run([rule_of("a", X)], "90 90 90 70", transitions=machine)
+    assert "".join(o.state[0] for o in outcomes) == "bbhh"

@@ -52,6 +52,13 @@ def test_observed_replica_ignores_untimed_values_of_turns():
     }
 
 
+def test_timed_sample_of_a_turn_counts_as_observed():
+    """After one timed sample a turn that does not say when it measured only reads."""
+    engine = NaiveEngine(pack_of(FULL))
+    engine.evaluate(turn(kv_usage_ratio=0.9, replica_sample_s=1.0))
+    assert engine.evaluate(turn(kv_usage_ratio=0.1)).wider_matches == {"replica": ("full",)}
+
+
 def test_invalid_value_makes_a_sample_a_missing_one_does_not():
     """A sample that brings only rubbish is a blind sample; a turn without the signal is none."""
     engine = NaiveEngine(pack_of(rule_of("full", FULL.when, on_missing="fire")))
@@ -185,3 +192,12 @@ def test_replicas_of_tenants_are_apart():
     engine.observe(kv_usage_ratio=0.9, tenant="t1")
     assert engine.evaluate(turn(itl_ms=90.0, tenant="t1")).matches == ("strained",)
     assert engine.evaluate(turn(itl_ms=90.0)).matches == ()
+
+
+def test_widened_detector_moves_once_on_a_turn_that_is_a_sample():
+    """It takes the turn as a turn, and not again as a sample."""
+    mean = use_fake("m", "fake_mean", "replica", widened=True)
+    above = rule_of("above", build.both(build.truth(build.output("m.is_above", "bool", "replica")), FULL.when))
+    engine = NaiveEngine(pack_of(above, detectors=[mean]), detectors=FAKE_TWINS)
+    verdicts = [engine.evaluate(turn(itl_ms=v, kv_usage_ratio=0.9)).verdicts["above"] for v in (10.0, 20.0, 15.0)]
+    assert verdicts == ["U", "T", "F"]

@@ -101,7 +101,9 @@ def test_characters_of_a_text(source, offset, line, col):
 def test_letters_are_found_in_every_style(words, style, data):
     """A letter of the value stands at its place in the file, however the text was folded."""
     body = "\n  ".join(words)
-    source = {"p": f"a: {body}\n", ">": f"a: >\n  {body}\n", "|": f"a: |\n  {body}\n"}.get(style, f"a: {style}{body}{style}\n")
+    source = {"p": f"a: {body}\n", ">": f"a: >\n  {body}\n", "|": f"a: |\n  {body}\n"}.get(
+        style, f"a: {style}{body}{style}\n"
+    )
     doc = read(source.encode(), "f")
     value = doc.root["a"]
     offset = data.draw(st.integers(0, len(value.rstrip()) - 1))
@@ -122,6 +124,13 @@ def test_problem_of_a_key(doc):
     """A problem of a key underlines the key."""
     problem = doc.problem(("rules", 1, "count"), "SK201", "unknown key", key=True)
     assert (problem.line, problem.col, problem.width) == (7, 38, 5)
+
+
+def test_mark_of_a_block_text():
+    """A block text stands where its header stands; a folded plain one up to the end of its line."""
+    doc = read(b"a: |\n  one\nb: two\n  three\n", "f")
+    assert doc.mark(("a",)) == Spot(1, 4, 1)
+    assert doc.mark(("b",)) == Spot(3, 4, 3)
 
 
 def test_long_lines_have_no_snippet():

@@ -43,9 +43,7 @@ def test_extends_never_leaves_the_folder_of_the_first_file(tmp_path, entry):
 def test_climbing_inside_the_root_is_fine(tmp_path):
     """`..` is allowed as long as the real path stays under the root."""
     (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "a.yaml").write_text(
-        "stabilitykit: 1\npack: a\nextends: [../b.yaml]\n", encoding="utf-8"
-    )
+    (tmp_path / "sub" / "a.yaml").write_text("stabilitykit: 1\npack: a\nextends: [../b.yaml]\n", encoding="utf-8")
     pack = load(tmp_path, "stabilitykit: 1\npack: test\nextends: [base, ./sub/a.yaml]\n", b=PART.format("b"))
     assert [r.id for r in pack.rules] == ["b"]
 
@@ -105,7 +103,8 @@ def test_a_folder_or_device_is_no_pack(tmp_path):
 
 def test_sources_that_do_not_exist_are_refused(tmp_path):
     """A wrong name, a wrong path, a path with NUL and no source at all are SK321."""
-    for source in ("bse", str(tmp_path / "no.yaml"), "a\0/b.yaml", []):
+    sources: list[str | list[str]] = ["bse", str(tmp_path / "no.yaml"), "a\0/b.yaml", []]
+    for source in sources:
         with pytest.raises(PackError, match="SK321"):
             load_pack(source, detectors=SPECS)
 

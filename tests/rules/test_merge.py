@@ -40,9 +40,7 @@ def test_a_tilde_returns_a_field_to_its_default(tmp_path):
     text = TOP + f"rules:\n  - {{rule: first, override: true, severity: ~, for: ~, {count}}}\n"
     rule = load(tmp_path, text, below=BELOW).rule("first")
     assert (rule.severity, rule.for_turns, rule.count) == ("warning", 1, (2, 4))
-    expect_problems(
-        tmp_path, TOP + f"rules:\n  - {{rule: first, override: true, ¦{count}}}\n", "SK214", below=BELOW
-    )
+    expect_problems(tmp_path, TOP + f"rules:\n  - {{rule: first, override: true, ¦{count}}}\n", "SK214", below=BELOW)
     expect_problems(tmp_path, TOP + "rules:\n  - ¦{rule: first, override: true, when: ~}\n", "SK202", below=BELOW)
 
 
@@ -70,11 +68,12 @@ def test_enabled_false_removes_an_item(tmp_path):
     """A reference to what was removed is an error that says so; a later file can bring it back."""
     off = "rules:\n  - {rule: first, override: true, enabled: false}\n"
     (problem,) = refused(tmp_path, TOP + off, below=BELOW)
-    assert (problem.code, problem.line) == ("SK305", 16)
+    assert (problem.code, problem.line) == ("SK305", 17)
     pack = load(tmp_path, TOP + off + "  - {rule: second, override: true, when: rt_ms > 5 s}\n", below=BELOW)
     assert [r.id for r in pack.rules] == ["second"]
     middle = TOP + off
-    back = "stabilitykit: 1\npack: top\nextends: [./middle.yaml]\nrules:\n  - {rule: first, override: true, enabled: true}\n"
+    back = "stabilitykit: 1\npack: top\nextends: [./middle.yaml]\n"
+    back += "rules:\n  - {rule: first, override: true, enabled: true}\n"
     assert [r.id for r in load(tmp_path, back, middle=middle, below=BELOW).rules] == ["first", "second"]
 
 
@@ -88,9 +87,13 @@ def test_a_detector_of_another_type_inherits_nothing(tmp_path):
 
 def test_the_machine_is_one_item(tmp_path):
     """An override of the machine may replace the transitions and keep the states."""
-    text = TOP + "machine:\n  override: true\n  transitions:\n" + "".join(
-        f"    - {{from: {a}, to: {b}, after: 1 turns}}\n"
-        for a, b in (("healthy", "warning"), ("warning", "broken"), ("broken", "recovering"))
+    text = (
+        TOP
+        + "machine:\n  override: true\n  transitions:\n"
+        + "".join(
+            f"    - {{from: {a}, to: {b}, after: 1 turns}}\n"
+            for a, b in (("healthy", "warning"), ("warning", "broken"), ("broken", "recovering"))
+        )
     )
     pack = load(tmp_path, text, below=BELOW)
     assert [s.name for s in pack.states] == ["healthy", "warning", "recovering", "broken"]
@@ -102,14 +105,15 @@ def test_an_inherited_field_is_blamed_where_it_stands(tmp_path):
     text = TOP + "params:\n  slow: {override: true, default: 0.5}\n"
     (problem,) = refused(tmp_path, text, below=BELOW)
     assert problem.file.endswith("below.yaml")
-    assert (problem.line, problem.code) == (10, "SK410")
+    assert (problem.line, problem.code) == (10, "SK411")
 
 
 def test_defaults_of_a_later_file_win(tmp_path):
     """`defaults` are one set for all rules; a rule's own field is stronger."""
     text = HEAD + (
         "defaults: {on_missing: skip, hold_limit: 7 turns}\nrules:\n"
-        "  - {rule: a, when: itl_ms > 1 ms}\n  - {rule: b, when: itl_ms > 1 ms, on_missing: fire, hold_limit: 3 turns}\n"
+        "  - {rule: a, when: itl_ms > 1 ms}\n"
+        "  - {rule: b, when: itl_ms > 1 ms, on_missing: fire, hold_limit: 3 turns}\n"
     )
     a, b = load(tmp_path, text).rules
     assert (a.on_missing, a.hold_limit) == ("skip", 7)

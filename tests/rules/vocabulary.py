@@ -12,6 +12,7 @@ _OUTPUTS = (
     OutputSpec("is_over", "bool", "above its baseline", "bool"),
     OutputSpec("baseline_ms", "ms", "its baseline"),
     OutputSpec("seen", "count", "values so far", "count", 0.0, 2.0**53),
+    OutputSpec("balance", "count", "a count without a domain", "count"),
 )
 BREAKER = DetectorSpec(
     "itl_breaker",
@@ -56,7 +57,9 @@ def _deeper_ms(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     binary = st.builds("{} {} {}".format, inner, st.sampled_from("+-"), inner)
     scaled = st.builds("({}) {} {}".format, inner, st.sampled_from("*/"), st.sampled_from(["2", "1.5", "3 %", "-4"]))
     greater = st.builds("{}({}, {})".format, st.sampled_from(["min", "max"]), inner, inner)
-    memory = st.builds("{}({})".format, st.sampled_from(["abs", "prev", "delta"]), st.sampled_from(["x", "x - y", "-x"]))
+    memory = st.builds(
+        "{}({})".format, st.sampled_from(["abs", "prev", "delta"]), st.sampled_from(["x", "x - y", "-x"])
+    )
     window = st.builds(
         "{}({} + x, {})".format,
         st.sampled_from(["mean", "min", "max"]),

@@ -1,0 +1,34 @@
+"""The command line: one file a command. Needs the extra ``cli`` (typer, rich)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        Without the name of the program; ``None``: those of the process.
+
+    Returns
+    -------
+    int
+        0 clean, 1 findings, 2 wrong use or a bad pack or log, 3 an error of ours.
+    """
+    from stabilitykit.errors import MissingExtra
+
+    for module in ("typer", "rich"):
+        try:
+            __import__(module)
+        except ImportError:
+            print(f"stabilitykit: {MissingExtra(module, 'cli')}", file=sys.stderr)
+            return 2
+    from stabilitykit.cli.app import run
+
+    return run(list(sys.argv[1:] if arguments is None else arguments))

@@ -1,0 +1,132 @@
+"""``stabilitykit check``: are packs sound, what do they cost, and can their rules ever run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from stabilitykit.cli.output import fail, line, plain, record
+from stabilitykit.cli.packs import ParamOption, names_or_shipped, pack_of
+from stabilitykit.cli.recording import MapOption, Recording
+from stabilitykit.errors import PackError
+from stabilitykit.program import Program, build_program
+from stabilitykit.rules.pack import Pack
+from stabilitykit.rules.reach import Blind, blind_rules
+from stabilitykit.signals import CATALOGUE, SCOPES
+from stabilitykit.turn import Turn, is_missing
+
+__all__ = ["check"]
+
+
+@attrs.frozen(eq=False)
+class _Checked:
+    """What was found out about one pack."""
+
+    name: str
+    pack: Pack | None = None
+    program: Program | None = None
+    problems: PackError | None = None
+    blind: Sequence[Blind] = ()
+
+    @property
+    def has_findings(self) -> bool:
+        return bool(self.pack and self.pack.warnings) or any(b.is_dead for b in self.blind)
+
+
+def check(
+    packs: Annotated[list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")] = None,
+    signals: Annotated[
+        Path | None, typer.Option("--signals", metavar="LOG", help="Name the rules that this log can never make run.")
+    ] = None,
+    maps: MapOption = None,
+    params: ParamOption = None,
+    is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Check packs: every problem with its place, warnings, memory, and rules that can never run.
+
+    Exit codes: 0 sound, 1 warnings or rules that never run, 2 a bad pack.
+    """
+    found = [_check(name, params, signals, maps) for name in names_or_shipped(packs)]
+    if is_json:
+        record({"packs": [_as_dict(c) for c in found]})
+    else:
+        for checked in found:
+            _show(checked)
+    if any(c.problems for c in found):
+        fail(2)
+    if any(c.has_findings for c in found):
+        fail(1)
+
+
+def _check(name: str, params: Sequence[str] | None, log: Path | None, maps: Sequence[Path] | None) -> _Checked:
+    try:
+        pack = pack_of([name], params)
+        program = build_program(pack)
+    except PackError as problems:
+        return _Checked(name, problems=problems)
+    blind = blind_rules(pack, _signals_of(log, maps, pack)) if log else ()
+    return _Checked(name, pack, program, blind=blind)
+
+
+def _signals_of(log: Path, maps: Sequence[Path] | None, pack: Pack) -> set[str]:
+    """Collect the signals that a log ever brings."""
+    found: set[str] = set()
+    for entry in Recording([log], maps, pack, keep_going=True).entries():
+        if isinstance(entry, Turn):
+            found.update(n for n in CATALOGUE if n not in found and not is_missing(getattr(entry, n)))
+            found.update(entry.extra or ())
+        else:
+            found.update(entry.signals)
+    return found
+
+
+def _show(checked: _Checked) -> None:
+    pack, program = checked.pack, checked.program
+    if pack is None or program is None:
+        problems = checked.problems.problems if checked.problems else ()
+        line((plain(checked.name), "bold"), ": ", (f"{len(problems)} problem{'s' * (len(problems) != 1)}", "bold red"))
+        for problem in problems:
+            line(str(problem))
+        return
+    counts = [(len(pack.rules), "rule"), (len(pack.detectors), "detector"), (len(pack.states), "state")]
+    line((plain(checked.name), "bold"), ": ", ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts))
+    for scope, memory in _memory(program).items():
+        vectors = f" and {memory['vector_bytes']:,} bytes of vectors" if memory["vector_bytes"] else ""
+        line(f"  a {scope} takes {memory['row_bytes']:,} bytes{vectors}")
+    for warning in pack.warnings:
+        line(("  warning ", "yellow"), warning)
+    for blind in checked.blind:
+        verdict = ("  can never run ", "yellow") if blind.is_dead else ("  sees less ", "cyan")
+        why = f": without {', '.join(blind.missing)}" if blind.missing else ": waits for a rule that can never match"
+        line(verdict, blind.rule.id, why)
+
+
+def _memory(program: Program) -> dict[str, dict[str, int]]:
+    """Give bytes by scope, for the scopes that the pack uses."""
+    return {
+        scope: {"row_bytes": row.nbytes, "vector_bytes": 4 * row.vector}
+        for scope, row, tables in zip(SCOPES, program.rows, program.rules, strict=True)
+        if scope == SCOPES[0] or tables.bits or any(d.scope == scope for d in program.detectors)
+    }
+
+
+def _as_dict(checked: _Checked) -> dict[str, Any]:
+    pack, program = checked.pack, checked.program
+    if pack is None or program is None:
+        problems = checked.problems.problems if checked.problems else ()
+        return {"pack": checked.name, "problems": [attrs.asdict(p) for p in problems]}
+    return {
+        "pack": checked.name,
+        "fingerprint": pack.fingerprint,
+        "problems": [],
+        "warnings": list(pack.warnings),
+        "rules": len(pack.rules),
+        "detectors": len(pack.detectors),
+        "states": [s.name for s in pack.states],
+        "memory": _memory(program),
+        "blind": [{"rule": b.rule.id, "missing": list(b.missing), "never": b.is_dead} for b in checked.blind],
+    }

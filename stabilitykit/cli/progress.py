@@ -1,0 +1,30 @@
+"""A bar while a long log is read; nothing where nobody watches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["reading"]
+
+_LONG = 1 << 20
+"""Bytes from which on reading is worth a bar."""
+
+
+@contextlib.contextmanager
+def reading(files: Sequence[Path]) -> Iterator[Callable[[int], object]]:
+    """Give a function that is told how many bytes were read."""
+    total = sum(path.stat().st_size for path in files if path.is_file())
+    if total < _LONG or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("replaying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)

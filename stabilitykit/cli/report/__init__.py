@@ -1,0 +1,5 @@
+"""The HTML report of a replay: one file, inline SVG, nothing fetched from anywhere."""
+
+from stabilitykit.cli.report.page import Report
+
+__all__ = ["Report"]

@@ -1,0 +1,185 @@
+"""The geometry of a conversation's chart: numbers and paths, no markup."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from stabilitykit.cli.report.series import Track, bands, thinned
+
+__all__ = ["Chart", "Panel", "draw"]
+
+LEFT, RIGHT, WIDTH = 64.0, 14.0, 960.0
+_STRIP, _GAP, _AXIS, _HEAD = 16.0, 20.0, 26.0, 16.0
+_POINTS, _BANDS, _MARKS, _DOTS = 700, 300, 150, 120
+_PANELS = (
+    ("ttft_ms", "Time to first token", "ms", 84.0),
+    ("itl_ms", "Inter-token latency", "ms", 84.0),
+    ("context", "Context in use", "%", 64.0),
+)
+
+
+@attrs.frozen
+class Tick:
+    """A labelled place on an axis."""
+
+    at: float
+    text: str
+
+
+@attrs.frozen
+class Dot:
+    """One measured value, with what it says when pointed at."""
+
+    x: float
+    y: float
+    text: str
+
+
+@attrs.frozen
+class Panel:
+    """One signal over the turns."""
+
+    key: str
+    title: str
+    unit: str
+    top: float
+    height: float
+    path: str
+    ticks: Sequence[Tick]
+    dots: Sequence[Dot]
+    lone: Sequence[Dot]
+    is_empty: bool
+
+
+@attrs.frozen
+class Stretch:
+    """A state for a while: where it lies and what it says."""
+
+    x: float
+    width: float
+    state: int
+    text: str
+    name: str
+
+
+@attrs.frozen
+class Chart:
+    """Everything to draw of one conversation."""
+
+    height: float
+    bottom: float
+    panels: Sequence[Panel]
+    stretches: Sequence[Stretch]
+    marks: Sequence[Dot]
+    ticks: Sequence[Tick]
+
+
+class _Scale:
+    """Turns to x; each turn owns a column of equal width."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.count = first, last - first + 1
+
+    def left(self, turn: float) -> float:
+        return LEFT + (turn - self.first) / self.count * (WIDTH - LEFT - RIGHT)
+
+    def middle(self, turn: float) -> float:
+        return self.left(turn + 0.5)
+
+
+def draw(track: Track, states: Sequence[str]) -> Chart:
+    """Lay out the chart of one conversation."""
+    scale = _Scale(track.turns[0], track.turns[-1])
+    top = _STRIP + _GAP + 6
+    panels = []
+    for key, title, unit, height in _PANELS:
+        values = [v * 100 for v in track.context] if key == "context" else getattr(track, key)
+        panels.append(_panel(key, title, unit, top + _HEAD, height, track.turns, values, scale))
+        top += _HEAD + height + _GAP
+    bottom = top - _GAP
+    marks = track.fired if len(track.fired) <= _MARKS else track.fired[:: math.ceil(len(track.fired) / _MARKS)]
+    return Chart(
+        height=bottom + _AXIS,
+        bottom=bottom,
+        panels=[p for p in panels],
+        stretches=list(_stretches(track, states, scale)),
+        marks=[Dot(_r(scale.middle(turn)), _STRIP, f"turn {turn}: {rules} fired") for turn, rules in marks],
+        ticks=_turn_ticks(scale),
+    )
+
+
+def _stretches(track: Track, states: Sequence[str], scale: _Scale) -> Iterable[Stretch]:
+    for band in bands(track.turns, track.states, _BANDS):
+        x, end = scale.left(band.first), scale.left(band.last + 1)
+        turns = f"turn {band.first}" if band.first == band.last else f"turns {band.first}-{band.last}"
+        name = states[band.state]
+        fits = end - x > 7.5 * len(name) + 10
+        yield Stretch(_r(x), _r(end - x), band.state, f"{turns}: {name}", name if fits else "")
+
+
+def _panel(
+    key: str, title: str, unit: str, top: float, height: float, turns: Sequence[int], values: Sequence[float], scale: _Scale
+) -> Panel:
+    known = [v for v in values if v == v]
+    highest = _ceiling(max(known, default=0.0), at_least=100.0 if unit == "%" else 1.0)
+
+    def y(value: float) -> float:
+        return _r(top + height * (1 - value / highest))
+
+    points = [(t, _r(scale.middle(t)), v) for t, v in thinned(turns, values, _POINTS)]
+    shown = [Dot(x, y(v), f"turn {t}: {v:,.4g} {unit}") for t, x, v in points if v == v]
+    lone = [
+        Dot(x, y(v), "")
+        for k, (_, x, v) in enumerate(points)
+        if v == v and not _is_known(points, k - 1) and not _is_known(points, k + 1)
+    ]
+    return Panel(
+        key, title, unit, top, height,
+        path=_path(points, y),
+        ticks=[Tick(y(highest * share), _number(highest * share)) for share in (0.0, 0.5, 1.0)],
+        dots=shown if len(turns) <= _DOTS else (),
+        lone=lone,
+        is_empty=not known,
+    )  # fmt: skip
+
+
+def _is_known(points: Sequence[tuple[int, float, float]], k: int) -> bool:
+    return 0 <= k < len(points) and points[k][2] == points[k][2]
+
+
+def _path(points: Sequence[tuple[int, float, float]], y: object) -> str:
+    parts, is_open = [], False
+    for _, x, value in points:
+        if value != value:
+            is_open = False
+            continue
+        parts.append(f"{'L' if is_open else 'M'}{x:g} {y(value):g}")  # type: ignore[operator]
+        is_open = True
+    return "".join(parts)
+
+
+def _ceiling(value: float, *, at_least: float) -> float:
+    """Give the end of an axis: the next 1, 1.5, 2, 3, 4, 5 or 8 of a power of ten."""
+    value = max(value, at_least)
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((m * power for m in (1, 1.5, 2, 3, 4, 5, 8) if m * power >= value * (1 - 1e-9)), 10 * power)
+
+
+def _number(value: float) -> str:
+    if value >= 1e6:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:g}"
+
+
+def _turn_ticks(scale: _Scale) -> list[Tick]:
+    step = max(1, int(_ceiling(scale.count / 12, at_least=1.0)))
+    last = scale.first + scale.count - 1
+    turns = [t for t in range(scale.first, last + 1) if t % step == 0 or t == scale.first]
+    return [Tick(_r(scale.middle(t)), f"{t:,}") for t in turns if t == scale.first or t - scale.first >= step / 2]
+
+
+def _r(value: float) -> float:
+    return round(value, 2)

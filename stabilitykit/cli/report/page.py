@@ -1,0 +1,173 @@
+"""A report collects what it needs while a replay runs, and becomes a page at its end."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from stabilitykit import __version__
+from stabilitykit.cli.report.chart import Chart, draw
+from stabilitykit.cli.report.series import Track
+from stabilitykit.cli.timeline import label
+from stabilitykit.decision import Decision, Reason
+from stabilitykit.explain import shown
+from stabilitykit.replay import Step
+from stabilitykit.rules.pack import Pack
+from stabilitykit.turn import Turn
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["Report"]
+
+_CHARTS = 24
+_ROWS = 1000
+_NAME = 160
+
+
+@attrs.frozen
+class _Row:
+    """One rule that matched on one turn, as the table shows it."""
+
+    session: str
+    where: str
+    state: int
+    rule: str
+    severity: str
+    fired: bool
+    signal: str
+    value: str
+    threshold: str
+    margin: str
+    streak: str
+    actions: Sequence[tuple[str, str]]
+    text: str
+
+
+@attrs.frozen
+class _Drawn:
+    """A conversation with its chart."""
+
+    track: Track
+    chart: Chart
+    anchor: str
+
+
+class Report:
+    """Everything a page will show of a replay.
+
+    Parameters
+    ----------
+    pack
+        The pack that decides.
+    """
+
+    def __init__(self, pack: Pack) -> None:
+        self._pack = pack
+        self._states = [s.name for s in pack.states]
+        self._tracks: dict[object, Track] = {}
+        self._scopes: dict[tuple[str, object], str] = {}
+        self._rows: list[_Row] = []
+        self._row_count = self._turns = self._samples = 0
+        self._faults: Counter[tuple[str, str, str]] = Counter()
+        self._fired: Counter[str] = Counter()
+
+    def add(self, step: Step) -> None:
+        """Remember one step."""
+        decision = step.decision
+        state = self._states.index(decision.state)
+        if isinstance(step.entry, Turn):
+            self._turns += 1
+            name = _name(decision.session_id)
+            track = self._tracks.get(decision.session_id) or self._tracks.setdefault(decision.session_id, Track(name))
+            track.add(step.entry, decision, state)
+        else:
+            self._samples += 1
+        for fault in decision.faults:
+            self._faults[label(decision.session_id), fault.kind, fault.signal] += 1
+        for match in decision.matches:
+            self._fired[match.rule] += match.fired and match.scope == decision.scope
+        reasons = [r for r in decision.reasons if r.scope == decision.scope]
+        self._row_count += len(reasons)
+        if len(self._rows) < _ROWS and reasons:
+            self._rows += _rows(decision, reasons, state)
+
+    def render(self, paths: Sequence[Path], bad_lines: int) -> str:
+        """Write the page."""
+        ranked = sorted(self._tracks.values(), key=lambda t: (-t.worst, -len(t.fired), -len(t.turns)))
+        chosen = {id(track) for track in ranked[:_CHARTS]}
+        tracks = [track for track in self._tracks.values() if id(track) in chosen]
+        drawn = [_Drawn(track, draw(track, self._states), f"s{k}") for k, track in enumerate(tracks)]
+        return _template().render(
+            title=", ".join(path.name for path in paths),
+            pack=self._pack,
+            states=self._states,
+            tones=[_tone(k, len(self._states)) for k in range(len(self._states))],
+            drawn=drawn,
+            left_out=len(self._tracks) - len(drawn),
+            rows=self._rows[:_ROWS],
+            row_count=self._row_count,
+            faults=self._faults.most_common(200),
+            fired=[(self._pack.rule(rule), count) for rule, count in self._fired.most_common() if count],
+            turns=self._turns,
+            samples=self._samples,
+            sessions=len(self._tracks),
+            worst=max((t.worst for t in self._tracks.values()), default=0),
+            bad_lines=bad_lines,
+            version=__version__,
+        )
+
+
+def _rows(decision: Decision, reasons: Sequence[Reason], state: int) -> list[_Row]:
+    where = f"turn {decision.turn_id}" if decision.scope == "session" else decision.scope
+    fired = set(decision.fired)
+    actions = [(f"{a.name}({', '.join(f'{k}={v}' for k, v in a.params.items())})", a.source) for a in decision.actions]
+    rows = []
+    for k, r in enumerate(reasons):
+        mine = [a for a in actions if a[1] == f"rule:{r.rule}" or (k == 0 and a[1].startswith("state:"))]
+        rows.append(
+            _Row(
+                label(decision.session_id) or "default", where, state, r.rule, r.severity, r.rule in fired, r.signal,
+                _quantity(r.value, r.unit), f"{r.op} {_quantity(r.threshold, r.unit)}",
+                "" if r.unit in ("bool", "enum") else _quantity(r.margin, r.unit),
+                "" if r.streak < 0 else f"{r.streak}/{r.need}", mine, r.text,
+            )  # fmt: skip
+        )
+    return rows
+
+
+def _quantity(value: float, unit: str) -> str:
+    return "unknown" if math.isnan(value) else shown(value, unit)
+
+
+def _name(session_id: object) -> str:
+    text = session_id.hex() if isinstance(session_id, bytes) else str(session_id)
+    return text if len(text) <= _NAME else text[: _NAME - 1] + "…"
+
+
+def _tone(index: int, count: int) -> str:
+    """Give the colour class of a state by its severity."""
+    if index == 0:
+        return "good"
+    if index == count - 1:
+        return "bad"
+    return ("warn", "mend", "warm", "cool")[(index - 1) % 4]
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    source = Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8")
+    environment: Any = ImmutableSandboxedEnvironment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template: Template = environment.from_string(source)
+    return template

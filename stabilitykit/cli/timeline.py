@@ -1,0 +1,120 @@
+"""The timeline of a replay in text: what happened, turn by turn; quiet turns take one line together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from stabilitykit.cli.output import SEVERITY_STYLES, Part, line, plain
+from stabilitykit.decision import Decision, Fault, Reason
+from stabilitykit.explain import reason_line
+from stabilitykit.replay import Step
+
+__all__ = ["Timeline", "label", "state_style"]
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_WIDE = 24
+
+
+def label(session_id: object) -> str:
+    """Give a short name of a session: printable, the first part of a UUID."""
+    text = plain(session_id.hex() if isinstance(session_id, bytes) else session_id)
+    if _UUID.match(text):
+        return text[:8]
+    return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
+
+
+def state_style(state: str, states: Sequence[str]) -> str:
+    """Give the colour of a state: green for the least severe, red for the most, yellow between."""
+    at = states.index(state)
+    return "green" if at == 0 else "bold red" if at == len(states) - 1 else "yellow"
+
+
+@attrs.define
+class _Quiet:
+    """A run of turns of one session on which nothing happened."""
+
+    first: int
+    last: int
+    state: str
+
+
+class Timeline:
+    """Prints steps as they come.
+
+    Parameters
+    ----------
+    states
+        Names of the pack's states, least severe first.
+    every
+        Print each turn, quiet ones too.
+    """
+
+    def __init__(self, states: Sequence[str], *, every: bool = False) -> None:
+        self._states = states
+        self._every = every
+        self._quiet: dict[object, _Quiet] = {}
+
+    def show(self, step: Step) -> None:
+        """Print one step, or remember it as quiet."""
+        decision = step.decision
+        if decision.scope != "session":
+            if decision.state != decision.previous or decision.fired:
+                self._print(decision)
+            return
+        if self._every or decision.state != decision.previous or decision.matches or decision.faults:
+            self._flush(decision.session_id)
+            self._print(decision)
+            return
+        run = self._quiet.get(decision.session_id)
+        if run is not None and run.state == decision.state:
+            run.last = decision.turn_id
+            return
+        self._flush(decision.session_id)
+        self._quiet[decision.session_id] = _Quiet(decision.turn_id, decision.turn_id, decision.state)
+
+    def close(self) -> None:
+        """Print the quiet turns that are left."""
+        for session_id in list(self._quiet):
+            self._flush(session_id)
+
+    def _flush(self, session_id: object) -> None:
+        run = self._quiet.pop(session_id, None)
+        if run is None:
+            return
+        turns = f"turn {run.first}" if run.first == run.last else f"turns {run.first}-{run.last}"
+        line((f"{label(session_id):<12} ", "dim"), f"{turns:<13} ", (run.state, state_style(run.state, self._states)))
+
+    def _print(self, decision: Decision) -> None:
+        name = label(decision.session_id) or "default"
+        where = f"turn {decision.turn_id}" if decision.scope == "session" else decision.scope
+        parts: list[Part] = [(f"{name:<12} ", "dim"), f"{where:<13} "]
+        if decision.previous != decision.state:
+            parts += [(decision.previous, state_style(decision.previous, self._states)), " → "]
+        parts.append((decision.state, state_style(decision.state, self._states)))
+        line(*parts)
+        for details in _details(decision):
+            line(" " * 13, *details)
+
+
+def _details(decision: Decision) -> Iterator[Sequence[Part]]:
+    fired = set(decision.fired)
+    for reason in decision.reasons:
+        yield _reason(reason, reason.rule in fired)
+    actions = ", ".join(f"{a.name}({', '.join(f'{k}={v}' for k, v in a.params.items())})" for a in decision.actions)
+    if actions:
+        yield [("do ", "bold"), plain(actions)]
+    if decision.faults:
+        yield [("fault ", "magenta"), ", ".join(_fault(f) for f in decision.faults)]
+
+
+def _reason(reason: Reason, is_fired: bool) -> Sequence[Part]:
+    run = "" if reason.streak < 0 else f", {reason.streak}/{reason.need}"
+    mark = "* " if is_fired else "  "
+    return [(f"{mark}{reason.rule}", SEVERITY_STYLES[reason.severity]), f": {plain(reason_line(reason))}{run}"]
+
+
+def _fault(fault: Fault) -> str:
+    return plain(" ".join(part for part in (fault.kind, fault.signal) if part))

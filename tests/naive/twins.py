@@ -1,0 +1,27 @@
+"""The naive twin of every detector, for the naive engine and for tests: type to factory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stabilitykit.rules.pack import DetectorUse
+from tests.naive.baseline import BaselineTwin
+from tests.naive.intent_drift import IntentDriftTwin
+from tests.naive.itl_breaker import ItlBreakerTwin
+from tests.naive.kl_shift import NaiveKlShift
+from tests.naive.kv_aging import NaiveKvAging
+from tests.naive.position_offset import NaivePositionOffset
+from tests.naive.quantile import QuantileTwin
+
+__all__ = ["TWINS"]
+
+TWINS: dict[str, Callable[[DetectorUse], Any]] = {
+    "baseline": BaselineTwin,
+    "intent_drift": IntentDriftTwin,
+    "itl_breaker": ItlBreakerTwin,
+    "kl_shift": lambda use: NaiveKlShift(use.settings),
+    "kv_aging": lambda use: NaiveKvAging(use.settings),
+    "position_offset": lambda use: NaivePositionOffset(use.settings),
+    "quantile": QuantileTwin,
+}

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from stabilitykit.rules import cost
+from stabilitykit.rules.cost import levels, row_too_large
+from stabilitykit.rules.pack import Node
+from tests.rules.packs import HEAD, expect_problems, load
+
+RULES = HEAD + "rules:\n"
+
+
+def chain(length: int) -> str:
+    """Write rules that each wait for the one before."""
+    first = "  - {rule: r0, when: itl_ms > 1 ms}\n"
+    return RULES + first + "".join(f"  - {{rule: r{i}, when: rule:r{i - 1}}}\n" for i in range(1, length))
+
+
+def test_levels_of_references_are_bounded(tmp_path):
+    """Sixteen levels are fine; of those beyond only the first is reported."""
+    assert len(load(tmp_path, chain(17)).order) == 17
+    text = chain(20).replace("{rule: r17, when: ", "{rule: r17, when: ¦")
+    (problem,) = expect_problems(tmp_path, text, "SK603")
+    assert "r17" in problem.message
+
+
+def test_count_is_a_level_too():
+    """A count waits for its condition, and adds to the levels of the rules inside."""
+    inner = Node("rule", name="a")
+    node = Node("cmp", (Node("count", (inner,)), Node("num")), ">")
+    assert levels(node, {"a": 3}) == 5
+    assert levels(Node("or", (inner, Node("rule", name="b"))), {"a": 3}) == 4
+
+
+def test_more_than_2000_rules_are_refused_before_they_are_checked(tmp_path):
+    """The limit is found without looking at a single condition."""
+    many = "".join(f"  - {{rule: r{i}, when: nonsense}}\n" for i in range(2001))
+    found = expect_problems(tmp_path, "¦" + RULES + many, "SK602")
+    assert found[0].message == "2,001 rules; 2,000 are allowed"
+
+
+@pytest.mark.parametrize(("limit", "what"), [("MAX_ATOMS", "comparisons"), ("MAX_TERMS", "computed terms")])
+def test_comparisons_and_terms_are_counted(tmp_path, monkeypatch, limit, what):
+    """Comparisons count as often as they stand there, computed terms once however often they do."""
+    text = RULES + (
+        "  - {rule: a, when: delta(itl_ms) > 1 ms and delta(itl_ms) < 5 ms}\n"
+        "  - {rule: b, when: not rule:a or is_history_truncated or 'mean(itl_ms, 3 turns) > 9 ms'}\n"
+    ).replace("'", "")
+    text = text.replace("or mean(itl_ms, 3 turns) > 9 ms}", "or prev(itl_ms) > 9 ms}")
+    used = {"MAX_ATOMS": 5, "MAX_TERMS": 2}[limit]
+    monkeypatch.setattr(cost, limit, used)
+    load(tmp_path, text)
+    monkeypatch.setattr(cost, limit, used - 1)
+    (problem,) = expect_problems(tmp_path, "¦" + text, "SK602")
+    assert problem.message == f"the conditions hold {used} {what}; {used - 1} are allowed"
+
+
+def test_a_row_over_its_limit_has_an_error_ready(tmp_path):
+    """The table compiler knows the row; the error is the language's."""
+    pack = load(tmp_path, RULES + "  - {rule: a, when: itl_ms > 1 ms}\n")
+    (problem,) = row_too_large(pack, 20_000, 16_384).problems
+    assert (problem.code, problem.file) == ("SK604", pack.files[-1])
+    assert "20,000" in problem.message
