@@ -86,7 +86,8 @@ _NEAR, _FAR, _RUN, _WEIGHT = 300.0, 3000.0, 5.0, 0.2
 @kernel
 def mix(h: int, bits: int) -> int:
     """Fold 64 bits into a running content hash of 62."""
-    return (((h ^ bits) * _PRIME) ^ (h >> 29)) & _LOW62
+    # The high half goes in twice: the product moves bits up only, and 62 of them stay.
+    return (((h ^ bits ^ (bits >> 31)) * _PRIME) ^ (h >> 29)) & _LOW62
 
 
 @kernel
