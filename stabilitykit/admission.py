@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -21,6 +21,7 @@ from stabilitykit.turn import Turn
 
 __all__ = ["Admission", "Admitted"]
 
+Held = TypeVar("Held", bound=Memory)
 _REWRITES = frozenset({"reset_context", "rollback_snapshot", "trim_context"})
 
 
@@ -145,8 +146,8 @@ class Admission:
             return 0, [], False
         done = getattr(receipt, "done", None)
         number = getattr(receipt, "turn_id", None)
-        mine = getattr(receipt, "session_id", None) == turn.session_id and isinstance(number, int)
-        if not mine or not isinstance(done, tuple) or not 0 <= number <= session.last:
+        mine = getattr(receipt, "session_id", None) == turn.session_id
+        if not mine or not isinstance(done, tuple) or not isinstance(number, int) or not 0 <= number <= session.last:
             return 0, [Fault("receipt_unknown", "", "of no decision of this session")], False
         skip = 0
         for name in done:
@@ -209,9 +210,9 @@ def _with_fault(decision: Decision, fault: Fault) -> Decision:
     return tuple.__new__(Decision, fields)
 
 
-def _ghost(memory: Any) -> Any:
+def _ghost(memory: Held) -> Held:
     """Copy a session or an instance into memory of its own."""
-    copy: Memory = attrs.evolve(memory, row=memory.rows.take(), vec=None, vec_at=0)
+    copy = attrs.evolve(memory, row=memory.rows.take(), vec=None, vec_at=0)
     memory.rows.copy(memory.row, copy.row)
     if memory.vec is not None:
         copy.vec = np.array(memory.vec)

@@ -76,7 +76,7 @@ class Evidence:
         if node.op in ("sig", "out"):
             return float(self._x[self._slots[node.name]])
         if node.op in _REMEMBERS:
-            return float(self._x[self._node_slots[SCOPES.index(node.scope), node.text]])  # type: ignore[arg-type]
+            return float(self._x[self._node_slots[SCOPES.index(node.scope), node.text]])
         a = self.value(node.args[0])
         if node.op == "neg":
             return -a
@@ -160,16 +160,21 @@ def nearest_change(rule: Rule, evidence: Evidence) -> tuple[Node, str, float] | 
         if math.isnan(now):
             continue
         for candidate in _candidates(rule.when, node, evidence):
-            for value, op in ((candidate, "=="), (math.nextafter(candidate, -math.inf), "<"), (math.nextafter(candidate, math.inf), ">")):
-                if value == now or evidence.but(node.text, value).verdict(rule.when) != 0:
-                    continue
-                shown = ("<=" if candidate < now else ">=") if op == "==" else op
-                far = abs(value - now) / max(abs(now), 1e-300)
-                found = (0 if node.op == "sig" else 1, far, node, shown, candidate)
-                if best is None or found[:2] < best[:2]:
-                    best = found
-                break
+            op = _turning(rule, node, now, candidate, evidence)
+            far = abs(candidate - now) / max(abs(now), 1e-300)
+            found = (0 if node.op == "sig" else 1, far, node, op, candidate)
+            if op and (best is None or found[:2] < best[:2]):
+                best = found
     return None if best is None else best[2:]
+
+
+def _turning(rule: Rule, node: Node, now: float, at: float, evidence: Evidence) -> str:
+    """Say on which side of a candidate the condition fails: at it, just below, just above ("": nowhere)."""
+    beyond = "<=" if at < now else ">="
+    for value, op in ((at, beyond), (math.nextafter(at, -math.inf), "<"), (math.nextafter(at, math.inf), ">")):
+        if value != now and evidence.but(node.text, value).verdict(rule.when) == 0:
+            return op
+    return ""
 
 
 def _candidates(condition: Node, operand: Node, evidence: Evidence) -> Iterator[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from stabilitykit.decision import Action, Decision, Reason
@@ -18,7 +19,7 @@ from stabilitykit.signals import CATALOGUE, SCOPES
 if TYPE_CHECKING:
     from stabilitykit.generation import Generation
 
-__all__ = ["reason_line", "reasons", "render", "to_dict"]
+__all__ = ["reason_line", "reasons", "render", "shown", "to_dict"]
 
 _PLAIN_UNITS = ("", "count", "ratio", "bool", "enum", "number")
 
@@ -95,8 +96,12 @@ def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
         shown: Any = UNKNOWN if math.isnan(value) else value
         if spec is not None and spec.kind == "enum" and shown is not UNKNOWN:
             shown = spec.values[int(value)]
-        values[name] = shown
-    values |= {f"params.{name}": param.value for name, param in p.pack.params.items()}
+        detector, _, output = name.partition(".")
+        if output:
+            values.setdefault(detector, {})[output] = shown
+        else:
+            values[name] = shown
+    values["params"] = {name: param.value for name, param in p.pack.params.items()}
     return render_template(rule.reason, values)
 
 
@@ -114,8 +119,9 @@ def number(node: Node, value: float) -> str:
     return text if node.unit in _PLAIN_UNITS else f"{text} {node.unit}"
 
 
-def _shown(value: float, unit: str) -> str:
-    return number(Node("num", unit=unit), value)
+def shown(value: float, unit: str, signal: str = "") -> str:
+    """Show a value of a reason: with its unit, or as the word of an enum."""
+    return number(Node("num", name=signal, unit=unit), value)
 
 
 def render(live: Generation, decision: Decision) -> str:
@@ -144,8 +150,8 @@ def reason_line(r: Reason) -> str:
     """Say in one phrase what was compared: signal, value, threshold, margin."""
     if math.isnan(r.value) or math.isnan(r.threshold):
         return f"{r.signal} unknown, kept from before"
-    margin = "" if r.unit in ("bool", "enum") else f", margin {_shown(r.margin, r.unit)}"
-    return f"{r.signal} = {_shown(r.value, r.unit)} {r.op} {_shown(r.threshold, r.unit)}{margin}"
+    margin = "" if r.unit in ("bool", "enum") else f", margin {shown(r.margin, r.unit)}"
+    return f"{r.signal} = {shown(r.value, r.unit, r.signal)} {r.op} {shown(r.threshold, r.unit, r.signal)}{margin}"
 
 
 def _action(action: Action) -> str:
@@ -162,22 +168,20 @@ def to_dict(live: Generation, decision: Decision) -> dict[str, Any]:
         "state": decision.state,
         "previous": decision.previous,
         "scopes": dict(decision.scopes),
-        "matches": [{"rule": m.rule, "severity": m.severity, "scope": m.scope, "fired": m.fired} for m in decision.matches],
+        "matches": [attrs.asdict(m) for m in decision.matches],
         "fired": list(decision.fired),
-        "actions": [{"name": a.name, "params": dict(a.params), "source": a.source} for a in decision.actions],
-        "suppressed": [{"name": s.action.name, "params": dict(s.action.params), "winner": s.winner} for s in decision.suppressed],
+        "actions": [_action_dict(a) for a in decision.actions],
+        "suppressed": [{**_action_dict(s.action), "winner": s.winner} for s in decision.suppressed],
         "reasons": [_reason_dict(r) for r in decision.reasons],
-        "faults": [{"kind": f.kind, "signal": f.signal, "detail": f.detail} for f in decision.faults],
+        "faults": [attrs.asdict(f) for f in decision.faults],
         "pack": {"name": live.pack.name, "fingerprint": live.fingerprint, "generation": live.number},
     }
 
 
-def _reason_dict(r: Reason) -> dict[str, Any]:
-    def finite(v: float) -> float | None:
-        return v if math.isfinite(v) else None
+def _action_dict(action: Action) -> dict[str, Any]:
+    return {"name": action.name, "params": dict(action.params), "source": action.source}
 
-    return {
-        "rule": r.rule, "severity": r.severity, "scope": r.scope, "signal": r.signal, "op": r.op,
-        "value": finite(r.value), "threshold": finite(r.threshold), "unit": r.unit, "margin": finite(r.margin),
-        "streak": r.streak, "need": r.need, "counterfactual": r.counterfactual, "text": r.text,
-    }  # fmt: skip
+
+def _reason_dict(reason: Reason) -> dict[str, Any]:
+    fields = attrs.asdict(reason)
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in fields.items()}

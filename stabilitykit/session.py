@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Instance", "Rows", "Session", "SessionStore"]
 
-Key = tuple[str, Hashable]
+Key = tuple[Hashable, Hashable]
 
 
 class Rows:

@@ -35,7 +35,7 @@ INF = math.inf
 
 def scope_rank(scope: str) -> int:
     """Give 0 for session, 1 for replica, 2 for device (wider is greater)."""
-    return SCOPES.index(scope)  # type: ignore[arg-type]
+    return SCOPES.index(scope)
 
 
 @attrs.frozen

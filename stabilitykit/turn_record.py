@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from stabilitykit.decision import Receipt
 from stabilitykit.errors import RecordError
 from stabilitykit.signals import CATALOGUE, SignalSpec
-from stabilitykit.turn import Turn
+from stabilitykit.turn import Turn, is_missing
 
 __all__ = ["TurnRecord"]
 
@@ -114,7 +114,7 @@ class TurnRecord:
         found: dict[str, Any] = {}
         for field in attrs.fields(Turn):
             value = getattr(turn, field.name)
-            if value is None or value is field.default or (isinstance(value, float) and _is_missing(value)):
+            if is_missing(value) or value is field.default:
                 continue
             if isinstance(value, Receipt):
                 value = {"session_id": value.session_id, "turn_id": value.turn_id, "done": list(value.done)}
@@ -124,17 +124,9 @@ class TurnRecord:
         return found
 
 
-def _is_missing(value: float) -> bool:
-    from stabilitykit.turn import is_missing
-
-    return math.isnan(value) and is_missing(value)
-
-
 def _located(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        from stabilitykit.rules.suggest import nearest
-
-        near = nearest(where, [*_IDENTITY, *CATALOGUE])
-        return f"{where}: no such field" + (f"; did you mean {near}?" if near else "")
+        near = get_close_matches(where, [*_IDENTITY, *CATALOGUE], 1)
+        return f"{where}: no such field" + (f"; did you mean {near[0]}?" if near else "")
     return f"{where}: {error['msg']}"

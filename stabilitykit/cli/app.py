@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("check")(check.check)
-app.command("test")(test.test)
+app.command("test")(test.run_cases_beside)
 app.command("replay")(replay.replay_command)
 app.command("explain")(explain.explain)
 app.add_typer(rules.app, name="rules")

@@ -38,7 +38,9 @@ class _Checked:
 
 
 def check(
-    packs: Annotated[list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")] = None,
+    packs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")
+    ] = None,
     signals: Annotated[
         Path | None, typer.Option("--signals", metavar="LOG", help="Name the rules that this log can never make run.")
     ] = None,

@@ -24,7 +24,8 @@ def explain(
     ] = None,
     turn: Annotated[int, typer.Option("--turn", "-t", min=0, metavar="N", help="Its turn id.")] = ...,  # type: ignore[assignment]
     session: Annotated[
-        str | None, typer.Option("--session", "-s", metavar="ID", help="The conversation; the beginning of its id will do.")
+        str | None,
+        typer.Option("--session", "-s", metavar="ID", help="The conversation; the beginning of its id will do."),
     ] = None,
     pack: PackOption = None,
     maps: MapOption = None,
@@ -39,9 +40,9 @@ def explain(
     with reading(recording.paths) as advance:
         for step in replay(engine, recording.entries(advance)):
             decision = step.decision
-            if decision.scope == "session" and decision.turn_id == turn:
-                if session is None or str(decision.session_id).startswith(session):
-                    found[decision.session_id] = decision
+            is_wanted = session is None or str(decision.session_id).startswith(session)
+            if is_wanted and decision.scope == "session" and decision.turn_id == turn:
+                found[decision.session_id] = decision
     decision = _the_one(found, turn, session)
     if is_json:
         record(decision.to_dict())

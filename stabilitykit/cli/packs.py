@@ -18,7 +18,9 @@ __all__ = ["PackOption", "ParamOption", "engine_of", "names_or_shipped", "pack_o
 
 PackOption = Annotated[
     list[str] | None,
-    typer.Option("--pack", "-p", metavar="PACK", help="A shipped pack or a path; repeat to lay one over another [chat]."),
+    typer.Option(
+        "--pack", "-p", metavar="PACK", help="A shipped pack or a path; repeat to lay one over another [chat]."
+    ),
 ]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Value of a param of the pack; repeatable.")

@@ -12,7 +12,7 @@ from stabilitykit.cli.output import note, plain
 from stabilitykit.errors import UsageError
 from stabilitykit.replay import Entry, merge_on_time
 from stabilitykit.rules.pack import Pack
-from stabilitykit.sources.mapping import read_mapping
+from stabilitykit.sources.mapping import LogMapping, read_mapping
 from stabilitykit.sources.recording import LogFile, shipped_recording
 
 __all__ = ["FilesArgument", "KeepGoingOption", "MapOption", "Recording"]
@@ -55,10 +55,10 @@ class Recording:
             raise UsageError(f"{len(given)} mappings for {len(self.paths)} files: give one for all, or one for each")
         if len(given) == 1:
             given *= len(self.paths)
-        mappings = [read_mapping(path, declared=pack.signals) for path in given] or [None] * len(self.paths)
+        mappings: list[LogMapping | None] = [read_mapping(path, declared=pack.signals) for path in given]
         self.logs = [
             LogFile(path, mapping, declared=pack.signals, keep_going=keep_going)
-            for path, mapping in zip(self.paths, mappings, strict=True)
+            for path, mapping in zip(self.paths, mappings or [None] * len(self.paths), strict=True)
         ]
 
     def entries(self, advance: Callable[[int], object] = lambda count: None) -> Iterator[Entry]:

@@ -30,7 +30,9 @@ def replay_command(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="OUT.html", help="Write one self-contained HTML file.")
     ] = None,
-    is_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: each decision, then a summary.")] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line: each decision, then a summary.")
+    ] = False,
     every: Annotated[bool, typer.Option("--all", help="Print quiet turns one by one too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")] = False,
     fail_on: Annotated[

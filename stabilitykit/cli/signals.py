@@ -25,7 +25,9 @@ def signals(
     if is_json:
         record({"signals": [_as_dict(spec) for spec in specs.values()]})
         return
-    rows = [(s.name, s.unit, s.scope, _domain(s), ", ".join(_producers(s)) or "host only", s.doc) for s in specs.values()]
+    rows = [
+        (s.name, s.unit, s.scope, _domain(s), ", ".join(_producers(s)) or "host only", s.doc) for s in specs.values()
+    ]
     table(("signal", "unit", "scope", "domain", "producers", "what it is"), rows)
 
 

@@ -18,9 +18,9 @@ from stabilitykit.program import build_program
 from stabilitykit.rules.case_run import CaseFailure, run_case
 from stabilitykit.rules.cases import CaseFile, read_cases
 
-__all__ = ["test"]
+__all__ = ["run_cases_beside"]
 
-_NOT_XML = {c: "�" for c in (*range(9), 11, 12, *range(14, 32))}
+_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32)), "�")
 
 
 @attrs.frozen
@@ -46,9 +46,13 @@ class _Suite:
         return sum(bool(d.failures) for d in self.done)
 
 
-def test(
-    packs: Annotated[list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="OUT.xml", help="Write the results as JUnit XML.")] = None,
+def run_cases_beside(
+    packs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="OUT.xml", help="Write the results as JUnit XML.")
+    ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Run the cases of packs (`x.test.yaml` beside `x.yaml`), each case on a fresh engine.
@@ -111,7 +115,8 @@ def _as_dict(suite: _Suite) -> dict[str, Any]:
         "pack": suite.pack,
         "file": suite.file,
         "cases": [
-            {"name": d.name, "line": d.line, "failures": [f"{f.place}: {f.message}" for f in d.failures]} for d in suite.done
+            {"name": d.name, "line": d.line, "failures": [f"{f.place}: {f.message}" for f in d.failures]}
+            for d in suite.done
         ],
     }
 

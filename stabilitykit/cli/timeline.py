@@ -64,7 +64,8 @@ class Timeline:
             if decision.state != decision.previous or decision.fired:
                 self._print(decision)
             return
-        if self._every or decision.state != decision.previous or decision.matches or decision.faults:
+        matches = any(m.scope == "session" for m in decision.matches)
+        if self._every or decision.state != decision.previous or matches or decision.faults:
             self._flush(decision.session_id)
             self._print(decision)
             return
@@ -102,7 +103,8 @@ class Timeline:
 def _details(decision: Decision) -> Iterator[Sequence[Part]]:
     fired = set(decision.fired)
     for reason in decision.reasons:
-        yield _reason(reason, reason.rule in fired)
+        if reason.scope == decision.scope:
+            yield _reason(reason, reason.rule in fired)
     actions = ", ".join(f"{a.name}({', '.join(f'{k}={v}' for k, v in a.params.items())})" for a in decision.actions)
     if actions:
         yield [("do ", "bold"), plain(actions)]
@@ -112,6 +114,8 @@ def _details(decision: Decision) -> Iterator[Sequence[Part]]:
 
 def _reason(reason: Reason, is_fired: bool) -> Sequence[Part]:
     run = "" if reason.streak < 0 else f", {reason.streak}/{reason.need}"
+    if 0 <= reason.streak < reason.need:
+        run = ", kept"
     mark = "* " if is_fired else "  "
     return [(f"{mark}{reason.rule}", SEVERITY_STYLES[reason.severity]), f": {plain(reason_line(reason))}{run}"]
 

@@ -16,7 +16,9 @@ __all__ = ["warmup"]
 
 
 def warmup(
-    packs: Annotated[list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")] = None,
+    packs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PACK]...", help="Shipped packs or paths [all shipped].")
+    ] = None,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Compile what packs need and keep it in the cache, so that a new process starts at once.

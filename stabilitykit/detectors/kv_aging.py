@@ -170,7 +170,8 @@ def kv_aging_kernel(
     """Count idle turns, hits and blocks, then read the age.
 
     c is ``method, window, lag, slots, map``; f is ``idle turns, turns since the last hit (both -1 at
-    first, so that the first turn is new), hits in the window, in the one before, turns with a known hit ratio, turns with block ids``.
+    first, so that the first turn is new), hits in the window, in the one before, turns with a known
+    hit ratio, turns with block ids``.
     """
     idle, hits, blocks, out = float(x[io[0]]), float(x[io[1]]), n[io[2]], io[3]
     is_idle, is_hit, slots = not math.isnan(idle), not math.isnan(hits), int(c[3])

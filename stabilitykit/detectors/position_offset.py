@@ -113,8 +113,8 @@ def position_offset_kernel(
 ) -> int:
     """Compare the row with the tokens, the largest position with the limits.
 
-    c is ``mode, n_sink, max_position, error per position, last exact position, error of one rotation``; f is ``tokens
-    of the last prompt, tokens dropped, rotations of stored keys``.
+    c is ``mode, n_sink, max_position, error per position, last exact position, error of one rotation``;
+    f is ``tokens of the last prompt, tokens dropped, rotations of stored keys``.
     """
     count, out = n[io[0]], io[5]
     tokens, cached, window = float(x[io[1]]), float(x[io[3]]), float(x[io[4]])

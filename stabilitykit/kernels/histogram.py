@@ -30,9 +30,10 @@ def histogram_size(octaves: int, slice_bits: int) -> int:
 
 @kernel
 def histogram_bin(value: float, base: int, octaves: int, slice_bits: int) -> int:
-    """Give the bin of a finite value; what lies outside the range goes to the bin at its end."""
-    if value <= 0.0:
-        return 0
+    """Give the bin of a finite value; what lies outside the range goes to the bin at its end.
+
+    The pattern of a negative float is a negative integer, so it goes to the lower end as well.
+    """
     b = (float_bits(value) >> (52 - slice_bits)) - base
     return min(max(b, 0), (octaves << slice_bits) - 1)
 

@@ -102,7 +102,8 @@ def read_given(raw: object) -> Given:
     if isinstance(raw, (int, float)):
         if not math.isfinite(raw):
             raise GivenError("range", "a number must be finite")
-        return Given("number", repr(raw))
+        # A subclass, such as NumPy's float64, may print differently.
+        return Given("number", int.__repr__(raw) if isinstance(raw, int) else float.__repr__(raw))
     if not isinstance(raw, str):
         raise GivenError("type", _LITERAL_WANTED)
     number = _NUMBER.match(raw)

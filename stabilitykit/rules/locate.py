@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
@@ -33,8 +33,7 @@ class _Bad:
 BAD = _Bad()
 
 
-@attrs.frozen
-class Place:
+class Place(NamedTuple):
     """A value in a file: the document and the path of keys and indices to it."""
 
     doc: Document
@@ -42,7 +41,7 @@ class Place:
 
     def child(self, *steps: str | int) -> Place:
         """Give the place of something inside this one."""
-        return Place(self.doc, self.path + steps)
+        return Place(self[0], self[1] + steps)
 
     @property
     def file(self) -> str:

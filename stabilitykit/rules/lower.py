@@ -135,7 +135,7 @@ class Lowering:
             return self._named[node.name], 0
         home = scope
         if node.op in ("prev", "delta", "mean", "wmin", "wmax", "count"):
-            home = SCOPES.index(node.scope)  # type: ignore[arg-type]
+            home = SCOPES.index(node.scope)
         key = (home, node.text)
         if key not in self._cache:
             self._cache[key] = self._term(node, home)

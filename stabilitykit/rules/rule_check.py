@@ -62,6 +62,7 @@ class RuleCheck:
         self.disabled = merged.disabled.get("rules", frozenset())
         self.signals, self.params = signals, params
         self.uses = {n: u for n, u in uses.items() if u is not None}
+        self.outputs = {n: {f"{n}.{o.name}" for o in u.spec.outputs} for n, u in self.uses.items()}
         self.broken: frozenset[str] = frozenset()
         self.rules: dict[str, Rule] = {}
         raw, place = merged.defaults.get("on_missing", (None, None))
@@ -184,10 +185,9 @@ class RuleCheck:
             if node.op == "sig":
                 names.add(node.name)
             elif node.op == "param":
-                names.add("params." + node.name.removeprefix("params."))
+                names.add(f"params.{node.name}")
             elif node.op == "out":
-                detector = node.name.partition(".")[0]
-                names.update(f"{detector}.{o.name}" for o in self.uses[detector].spec.outputs)
+                names |= self.outputs[node.name.partition(".")[0]]
         return frozenset(names)
 
 

@@ -131,7 +131,7 @@ def _check_value(findings: Findings, place: Place, key: str, value: Any, spec: K
         )
         return BAD
     if spec.kind == "id" or (spec.kind == "id_or_ids" and kind is str):
-        return value if _check_id(findings, place.child(key), value) else BAD
+        return value if _check_id(findings, place, key, value) else BAD
     if spec.kind in ("ids", "texts", "id_or_ids"):
         return _check_elements(findings, place.child(key), value, ids=spec.kind != "texts")
     return value
@@ -144,16 +144,16 @@ def _check_elements(findings: Findings, place: Place, values: list[Any], *, ids:
             findings.add(place.child(index), "SK203", f"must be text, not {_type_name(value)}")
             sound = False
         elif ids:
-            sound &= _check_id(findings, place.child(index), value)
+            sound &= _check_id(findings, place, index, value)
     return values if sound else BAD
 
 
-def _check_id(findings: Findings, place: Place, value: str, *, key: bool = False) -> bool:
+def _check_id(findings: Findings, place: Place, step: str | int, value: str) -> bool:
     if ID.fullmatch(value) and len(value) <= MAX_ID:
         return True
     suggestion = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")[:MAX_ID]
     hint = f"`{suggestion}`" if ID.fullmatch(suggestion) else ""
-    findings.add(place, "SK205", "an id is lower-case words joined by `-`", hint=hint, key=key)
+    findings.add(place.child(step), "SK205", "an id is lower-case words joined by `-`", hint=hint)
     return False
 
 

@@ -51,7 +51,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     letters = Counter(word)
     alike = [c for c in candidates if abs(len(c) - len(word)) <= limit]
     if len(alike) > _MOST:
-        alike = sorted(alike, key=lambda c: len(commonprefix((word, c))), reverse=True)[:_MOST]
+        # commonprefix compares characters, which is what is meant here
+        alike = sorted(alike, key=lambda c: len(commonprefix((word, c))), reverse=True)[:_MOST]  # noqa: RUF071
     bounded = sorted((_at_least(letters, len(word), c.lower()), c) for c in alike)
     best, found = limit + 1, ""
     # Only the most promising are measured: long lists of long names cost time, not better hints.

@@ -28,23 +28,9 @@ MAX_NODES = 200
 MAX_DEPTH = 16
 MAX_DIGITS = 12
 
-_ALLOWED = frozenset(
-    [
-        "Template",
-        "Output",
-        "TemplateData",
-        "Name",
-        "Filter",
-        "Const",
-        "If",
-        "Compare",
-        "Operand",
-        "And",
-        "Or",
-        "Not",
-        "Getattr",
-    ]
-)
+_PRINTS = ("Template", "Output", "TemplateData", "Name", "Getattr", "Filter", "Const")
+_CHOOSES = ("If", "Compare", "Operand", "And", "Or", "Not")
+_ALLOWED = frozenset((*_PRINTS, *_CHOOSES))
 _FILTERS = ("default", "lower", "ms", "pct", "round", "upper")
 _PLAIN = re.compile(
     r"(?<!\{)\{\{\s*([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)\s*"

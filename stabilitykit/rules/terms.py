@@ -122,8 +122,6 @@ def rescaled(term: Term, unit: Unit) -> Term:
     """Count a term in another unit of its dimension, which is a whole number of times smaller."""
     if term.literal is not None:
         return _literal(term.tree, *term.literal, unit)
-    if term.constant:
-        return attrs.evolve(term, unit=unit)
     factor = term.unit.scale / unit.scale
     return times(term, factor.numerator, unit)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit.detectors.itl_breaker import ITL_BREAKER
-from stabilitykit.detectors.trace import trace
+from stabilitykit.detectors.trace import Instance, trace
 from tests.detectors.compare import agree, latencies
 from tests.naive.itl_breaker import ItlBreakerTwin
 
@@ -50,6 +50,30 @@ def test_is_naive_twin_past_the_halving():
     turns = agree(ITL_BREAKER, ItlBreakerTwin, rows)
     assert turns[-1]["baseline_ms"] == turns[1000]["baseline_ms"]
     assert turns[-1]["threshold_ms"] == turns[1000]["threshold_ms"]
+
+
+def test_counts_are_halved_at_2_to_the_15():
+    """The 32,768th learned value halves the counts, before a uint16 can overflow."""
+    instance = Instance(ITL_BREAKER)
+    instance.memory[0][0] = 2**15 - 1
+    instance.memory[2][100] = instance.memory[2][256 + 100 // 16] = 2**15 - 1
+    instance.update({"input": 40.0})
+    assert instance.memory[0][0] == 2**14
+    assert instance.memory[2][:256].sum() == 2**14
+
+
+@given(st.lists(st.sampled_from([40.0, 0.1, 0.7, 33.3, 100.1, 250.7, 700.3]), max_size=40), st.integers(1, 3))
+def test_new_level_is_naive_twin(rows, max_freeze):
+    """Learned anew without a warm-up, nothing of the old level is left, not even by rounding."""
+    for method in ("p90", "ewma"):
+        agree(ITL_BREAKER, ItlBreakerTwin, rows, {"method": method, "warmup": 1, "max_freeze": max_freeze})
+
+
+def test_freeze_is_counted_anew():
+    """After the level was learned anew the next freeze is as long as the first."""
+    turns = trace(ITL_BREAKER, [40.0, 100.0, 100.0, 250.0, 250.0, 700.0], {"warmup": 1, "max_freeze": 2})
+    assert over(turns) == [None, 1, 1, 1, 1, 1]
+    assert [round(t["baseline_ms"]) for t in turns[1:]] == [41, 41, 98, 98, 248]
 
 
 @pytest.mark.capability("a slowdown is told from the conversation's own latency")

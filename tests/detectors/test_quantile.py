@@ -68,6 +68,16 @@ def test_above_the_range_is_unknown():
     assert trace(QUANTILE, [0.0] * 21)[-1]["p50"] == pytest.approx(2**-7, rel=2 * BOUND)
 
 
+def test_range_ends_at_24_octaves():
+    """The upper end itself is outside, the float before it inside; one rank decides what is known."""
+    end = 2.0**17
+    assert math.isnan(trace(QUANTILE, [end] * 21)[-1]["p50"])
+    inside = trace(QUANTILE, [math.nextafter(end, 0.0)] * 21)[-1]["p50"]
+    assert inside == pytest.approx(end, rel=BOUND)
+    assert math.isnan(trace(QUANTILE, [1.0] * 17 + [end] * 3 + [1.0])[-1]["p90"])
+    assert trace(QUANTILE, [1.0] * 18 + [end] * 2 + [1.0])[-1]["p90"] == pytest.approx(1.0, rel=BOUND)
+
+
 def test_halves_at_2_to_the_20():
     """At 2^20 values all counts are halved: the quantiles stay, the past fades."""
     instance = Instance(QUANTILE)

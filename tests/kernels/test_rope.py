@@ -69,6 +69,12 @@ def test_deviation_of_a_row(start, sinks, base, row):
     assert greatest_deviation(np.array(wanted), len(row), start, sinks, base) == (0.0, max(wanted))
 
 
+def test_sinks_stay_in_front():
+    """Of 4 sinks the last keeps its place; the token behind them is moved."""
+    assert [expected_position(k, 4, 10) for k in (0, 3, 4, 5)] == [0, 3, 14, 15]
+    assert greatest_deviation(np.array([0, 1, 2, 3, 14, 25]), 6, 0, 4, 10) == (10.0, 25.0)
+
+
 def test_mismatches_count_a_part_of_a_row():
     """Only the elements asked for are compared."""
     assert mismatches(np.array([9, 4, 5, 7, 9]), 1, 4, 4) == 1

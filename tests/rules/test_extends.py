@@ -5,6 +5,7 @@ import os
 import pytest
 
 from stabilitykit.errors import PackError
+from stabilitykit.rules import extends
 from stabilitykit.rules.load import load_pack
 from tests.rules.packs import HEAD, SPECS, expect_problems, load, refused
 
@@ -130,3 +131,34 @@ def test_problems_of_an_extended_file_name_that_file(tmp_path):
     (problem,) = refused(tmp_path, HEAD[:-2] + ", ./a.yaml]\n", a=PART.format("a") + "    foo: 1\n")
     assert problem.file == str(tmp_path / "a.yaml")
     assert (problem.code, problem.line) == ("SK201", 6)
+
+
+def test_a_file_of_a_newer_language_leaves_names_open(tmp_path):
+    """What a newer file declares is not known, so nothing is said to be missing."""
+    newer = "stabilitykit: 2\npack: newer\n"
+    text = HEAD.replace("base]", "base, ./newer.yaml]") + "rules:\n  - {rule: a, when: rule:of-newer}\n"
+    (problem,) = refused(tmp_path, text, newer=newer)
+    assert problem.code == "SK204"
+
+
+def test_extends_that_is_no_list_of_texts_leaves_names_open(tmp_path):
+    """One mistake, not one for every name that the missing files would have declared."""
+    text = "stabilitykit: 1\npack: test\nextends: ¦base\nrules:\n  - {rule: a, when: rule:of-base}\n"
+    expect_problems(tmp_path, text, "SK203")
+
+
+def test_a_file_that_cannot_be_opened_says_why(tmp_path, monkeypatch):
+    """The operating system's own words, without the path twice."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(extends, "open", refuse, raising=False)
+    with pytest.raises(PackError, match="it cannot be read: Permission denied"):
+        load(tmp_path, HEAD)
+
+
+def test_nul_never_reaches_the_file_system(tmp_path):
+    """The reader refuses it already; a path that held it would still be refused."""
+    target = extends._Target(str(tmp_path / "a.yaml"), "a.yaml", str(tmp_path))
+    assert extends._resolve("./a\0b", target) == ("a path cannot contain NUL", "")

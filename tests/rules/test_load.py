@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import tracemalloc
 
@@ -147,3 +149,13 @@ def test_a_hostile_file_costs_little(tmp_path, text):
     # tracemalloc slows everything about fourfold
     assert time.process_time() - begin < 4
     assert len(error.value.problems) <= 50
+
+
+def test_loading_imports_neither_pydantic_nor_numba():
+    """A host that only loads a pack pays for what it uses; Jinja waits for a template that needs it."""
+    code = (
+        "import sys; from stabilitykit.rules.load import load_pack; load_pack('base', detectors={});"
+        "print({'pydantic', 'numba', 'jinja2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

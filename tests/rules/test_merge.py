@@ -124,3 +124,11 @@ def test_a_set_without_machine_is_refused(tmp_path):
     """Somewhere in the loaded set there must be one."""
     (problem,) = expect_problems(tmp_path, "stabilitykit: 1\npack: ¦test\n", "SK202")
     assert problem.hint == "`extends: [base]`"
+
+
+def test_an_override_of_something_broken_is_not_blamed(tmp_path):
+    """The item below was reported; the one above may be right."""
+    text = "stabilitykit: 1\npack: test\nextends: [base, ./broken.yaml]\nparams:\n  p: {override: true, max: 3}\n"
+    broken = "stabilitykit: 1\npack: broken\nparams:\n  p: 5\n"
+    (problem, *others) = refused(tmp_path, text, broken=broken)
+    assert [p.code for p in (problem, *others)] == ["SK203"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from stabilitykit.errors import PackError
@@ -35,6 +36,8 @@ def test_a_param_has_the_value_of_its_default(tmp_path):
     [
         ("slow", 100, 100.0),
         ("slow", 99.5, 99.5),
+        ("slow", np.float64(99.5), 99.5),
+        ("slow", None, 80.0),
         ("slow", "0.2 s", 200.0),
         ("share", 10, 0.1),
         ("share", "0.2", 0.2),
@@ -86,6 +89,10 @@ def test_a_wrong_override_is_refused(tmp_path, name, value, code):
         ("SK411", "{default: 5 ms, min: ¦4}"),
         ("SK417", "{default: 5 ms, min: ¦4 tokens}"),
         ("SK417", "{default: 5 ms, min: ¦few}"),
+        ("SK411", "{default: 5 ms, max: ¦9 mss}"),
+        ("SK203", "{default: 5 ms, max: ¦[9]}"),
+        ("SK417", '{default: 5 ms, max: ¦""}'),
+        ("SK417", "{default: ¦1e999 ms}"),
         ("SK417", "{default: light, min: ¦1}"),
         ("SK203", "{default: ¦[1]}"),
         ("SK411", "{default: ¦80..5}"),

@@ -15,7 +15,9 @@ from stabilitykit.rules.units import unit_of
 from tests.rules.vocabulary import NAMES
 
 _TIMES = st.sampled_from(["x", "y", "kernel_us", "params.slow", "7 ms", "0.25 s", "1500 us", "-3 ms"])
-_PLAIN = st.sampled_from(["2", "1.5", "3 %", "(2 * 3)", "params.factor", "kernel_us / x", "y / kernel_us"])
+_PLAIN = st.sampled_from(
+    ["2", "1.5", "3 %", "(2 * 3)", "params.factor", "kernel_us / x", "y / kernel_us", "heap_mib / 1 GiB"]
+)
 
 
 def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -28,10 +30,12 @@ def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
+_READ = ("x", "y", "kernel_us", "output_tokens", "heap_mib")
 _SUMS = st.recursive(_TIMES, _deeper, max_leaves=5)
 _CONDITIONS = st.one_of(
     st.builds("{} {} {}".format, _SUMS, st.sampled_from([">", "<"]), _SUMS),
     st.builds("({}) / x {} {}".format, _SUMS, st.sampled_from([">", "<"]), _PLAIN),
+    st.builds("{} {} {}".format, _PLAIN, st.sampled_from([">", "<"]), _PLAIN),
     st.builds("output_tokens / ({}) > {}".format, _SUMS, st.sampled_from(["20 tokens/s", "output_tokens / y"])),
 )
 _OPERATIONS: dict[str, Any] = {
@@ -74,9 +78,7 @@ def computed(node: Node, values: dict[str, int]) -> float:
     return _OPERATIONS[node.op](*(computed(arg, values) for arg in node.args))
 
 
-@given(
-    _CONDITIONS, st.fixed_dictionaries(dict.fromkeys(["x", "y", "kernel_us", "output_tokens"], st.integers(1, 5000)))
-)
+@given(_CONDITIONS, st.fixed_dictionaries(dict.fromkeys(_READ, st.integers(1, 5000))))
 def test_scaling_agrees_with_exact_arithmetic(text, values):
     """Whatever scales meet, the comparison comes out as with exact numbers (away from ties)."""
     node, _ = check_condition(text, NAMES)

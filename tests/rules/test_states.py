@@ -84,6 +84,8 @@ def test_a_wrong_transition_is_located(tmp_path, code, transition):
         ("SK203", "¦[]"),
         ("SK202", "¦{initial: up, states: [{state: up}]}"),
         ("SK202", "¦{states: [{state: up}], transitions: []}"),
+        ("SK203", "{initial: up, states: ¦{up: {}}, transitions: []}"),
+        ("SK203", "{initial: up, states: [{state: up}], transitions: ¦{}}"),
         ("SK202", "{initial: up, states: ¦[], transitions: []}"),
         ("SK501", "{initial: ¦upp, states: [{state: up}], transitions: []}"),
         ("SK502", "{initial: up, states: [{state: up}, {state: ¦lost}], transitions: []}"),

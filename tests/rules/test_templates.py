@@ -64,6 +64,8 @@ def test_what_is_not_on_the_whitelist_is_refused(source):
         ("{% if itl_ms > 30 and not error == 'none' %}slow{% else %}fine{% endif %}", "slow"),
         ("{% if itl_ms > 30 or true %}a{% endif %}", "a"),
         ("{{ itl_ms | default('none') }}", "38.25"),
+        ("{{ true }}", "True"),
+        ("{{ itl_ms }}" * 41, "38.25" * 41),
     ],
 )
 def test_a_sound_template_renders(source, rendered):

@@ -7,18 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from stabilitykit.cli.report.series import Track, bands, thinned
+from stabilitykit.cli.report.series import CURVES, Curve, Track, bands, thinned
 
 __all__ = ["Chart", "Panel", "draw"]
 
 LEFT, RIGHT, WIDTH = 64.0, 14.0, 960.0
 _STRIP, _GAP, _AXIS, _HEAD = 16.0, 20.0, 26.0, 16.0
 _POINTS, _BANDS, _MARKS, _DOTS = 700, 300, 150, 120
-_PANELS = (
-    ("ttft_ms", "Time to first token", "ms", 84.0),
-    ("itl_ms", "Inter-token latency", "ms", 84.0),
-    ("context", "Context in use", "%", 64.0),
-)
+_TALL, _LOW = 84.0, 64.0
 
 
 @attrs.frozen
@@ -42,7 +38,6 @@ class Dot:
 class Panel:
     """One signal over the turns."""
 
-    key: str
     title: str
     unit: str
     top: float
@@ -92,58 +87,59 @@ class _Scale:
 
 def draw(track: Track, states: Sequence[str]) -> Chart:
     """Lay out the chart of one conversation."""
-    scale = _Scale(track.turns[0], track.turns[-1])
+    scale = _Scale(track.at[0], track.at[-1])
     top = _STRIP + _GAP + 6
     panels = []
-    for key, title, unit, height in _PANELS:
-        values = [v * 100 for v in track.context] if key == "context" else getattr(track, key)
-        panels.append(_panel(key, title, unit, top + _HEAD, height, track.turns, values, scale))
+    for curve, values in zip(CURVES[track.scope], track.values, strict=True):
+        height = _LOW if curve.unit == "%" else _TALL
+        panels.append(_panel(curve, top + _HEAD, height, track, values, scale))
         top += _HEAD + height + _GAP
     bottom = top - _GAP
     marks = track.fired if len(track.fired) <= _MARKS else track.fired[:: math.ceil(len(track.fired) / _MARKS)]
     return Chart(
         height=bottom + _AXIS,
         bottom=bottom,
-        panels=[p for p in panels],
+        panels=panels,
         stretches=list(_stretches(track, states, scale)),
-        marks=[Dot(_r(scale.middle(turn)), _STRIP, f"turn {turn}: {rules} fired") for turn, rules in marks],
+        marks=[Dot(_r(scale.middle(at)), _STRIP, f"{track.what} {at}: {rules} fired") for at, rules in marks],
         ticks=_turn_ticks(scale),
     )
 
 
 def _stretches(track: Track, states: Sequence[str], scale: _Scale) -> Iterable[Stretch]:
-    for band in bands(track.turns, track.states, _BANDS):
+    for band in bands(track.at, track.states, _BANDS):
         x, end = scale.left(band.first), scale.left(band.last + 1)
-        turns = f"turn {band.first}" if band.first == band.last else f"turns {band.first}-{band.last}"
+        where = f" {band.first}" if band.first == band.last else f"s {band.first}-{band.last}"
         name = states[band.state]
         fits = end - x > 7.5 * len(name) + 10
-        yield Stretch(_r(x), _r(end - x), band.state, f"{turns}: {name}", name if fits else "")
+        yield Stretch(_r(x), _r(end - x), band.state, f"{track.what}{where}: {name}", name if fits else "")
 
 
-def _panel(
-    key: str, title: str, unit: str, top: float, height: float, turns: Sequence[int], values: Sequence[float], scale: _Scale
-) -> Panel:
+def _panel(curve: Curve, top: float, height: float, track: Track, values: Sequence[float], scale: _Scale) -> Panel:
     known = [v for v in values if v == v]
-    highest = _ceiling(max(known, default=0.0), at_least=100.0 if unit == "%" else 1.0)
+    highest = _ceiling(max(known, default=0.0), at_least=100.0 if curve.unit == "%" else 1.0)
 
     def y(value: float) -> float:
         return _r(top + height * (1 - value / highest))
 
-    points = [(t, _r(scale.middle(t)), v) for t, v in thinned(turns, values, _POINTS)]
-    shown = [Dot(x, y(v), f"turn {t}: {v:,.4g} {unit}") for t, x, v in points if v == v]
+    points = [(t, _r(scale.middle(t)), v) for t, v in thinned(track.at, values, _POINTS)]
+    shown = [Dot(x, y(v), f"{track.what} {t}: {v:,.4g} {curve.unit}") for t, x, v in points if v == v]
     lone = [
         Dot(x, y(v), "")
         for k, (_, x, v) in enumerate(points)
         if v == v and not _is_known(points, k - 1) and not _is_known(points, k + 1)
     ]
     return Panel(
-        key, title, unit, top, height,
+        curve.title,
+        curve.unit,
+        top,
+        height,
         path=_path(points, y),
         ticks=[Tick(y(highest * share), _number(highest * share)) for share in (0.0, 0.5, 1.0)],
-        dots=shown if len(turns) <= _DOTS else (),
+        dots=shown if len(track.at) <= _DOTS else (),
         lone=lone,
         is_empty=not known,
-    )  # fmt: skip
+    )
 
 
 def _is_known(points: Sequence[tuple[int, float, float]], k: int) -> bool:
@@ -178,7 +174,7 @@ def _turn_ticks(scale: _Scale) -> list[Tick]:
     step = max(1, int(_ceiling(scale.count / 12, at_least=1.0)))
     last = scale.first + scale.count - 1
     turns = [t for t in range(scale.first, last + 1) if t % step == 0 or t == scale.first]
-    return [Tick(_r(scale.middle(t)), f"{t:,}") for t in turns if t == scale.first or t - scale.first >= step / 2]
+    return [Tick(_r(scale.middle(t)), f"{t:,}") for t in turns if t == scale.first or t - scale.first > 0.7 * step]
 
 
 def _r(value: float) -> float:

@@ -19,7 +19,7 @@ from stabilitykit.decision import Decision, Reason
 from stabilitykit.explain import shown
 from stabilitykit.replay import Step
 from stabilitykit.rules.pack import Pack
-from stabilitykit.turn import Turn
+from stabilitykit.signals import SCOPES
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -71,10 +71,10 @@ class Report:
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
         self._states = [s.name for s in pack.states]
-        self._tracks: dict[object, Track] = {}
-        self._scopes: dict[tuple[str, object], str] = {}
+        self._tracks: dict[tuple[str, object], Track] = {}
+        self._steps: Counter[str] = Counter()
         self._rows: list[_Row] = []
-        self._row_count = self._turns = self._samples = 0
+        self._row_count = 0
         self._faults: Counter[tuple[str, str, str]] = Counter()
         self._fired: Counter[str] = Counter()
 
@@ -82,13 +82,8 @@ class Report:
         """Remember one step."""
         decision = step.decision
         state = self._states.index(decision.state)
-        if isinstance(step.entry, Turn):
-            self._turns += 1
-            name = _name(decision.session_id)
-            track = self._tracks.get(decision.session_id) or self._tracks.setdefault(decision.session_id, Track(name))
-            track.add(step.entry, decision, state)
-        else:
-            self._samples += 1
+        self._steps[decision.scope] += 1
+        self._track(decision).add(step.entry, decision, state)
         for fault in decision.faults:
             self._faults[label(decision.session_id), fault.kind, fault.signal] += 1
         for match in decision.matches:
@@ -98,27 +93,41 @@ class Report:
         if len(self._rows) < _ROWS and reasons:
             self._rows += _rows(decision, reasons, state)
 
+    def _track(self, decision: Decision) -> Track:
+        key = (decision.scope, decision.session_id)
+        track = self._tracks.get(key)
+        if track is None:
+            track = self._tracks[key] = Track(_name(decision.session_id), decision.scope)
+        return track
+
+    def _drawn(self, scope: str) -> tuple[list[_Drawn], int]:
+        """Draw the tracks of a scope that got into the worst states; gives also how many are left out."""
+        mine = [track for track in self._tracks.values() if track.scope == scope]
+        if scope != "session" and not any(rule.scope == scope for rule in self._pack.rules):
+            return [], 0
+        ranked = sorted(mine, key=lambda t: (-t.worst, -len(t.fired), -len(t.at)))[:_CHARTS]
+        chosen = {id(track) for track in ranked}
+        tracks = [track for track in mine if id(track) in chosen]
+        return [_Drawn(t, draw(t, self._states), f"{scope}{k}") for k, t in enumerate(tracks)], len(mine) - len(tracks)
+
     def render(self, paths: Sequence[Path], bad_lines: int) -> str:
         """Write the page."""
-        ranked = sorted(self._tracks.values(), key=lambda t: (-t.worst, -len(t.fired), -len(t.turns)))
-        chosen = {id(track) for track in ranked[:_CHARTS]}
-        tracks = [track for track in self._tracks.values() if id(track) in chosen]
-        drawn = [_Drawn(track, draw(track, self._states), f"s{k}") for k, track in enumerate(tracks)]
+        drawn = {scope: self._drawn(scope) for scope in SCOPES}
+        sessions = [track for track in self._tracks.values() if track.scope == "session"]
         return _template().render(
             title=", ".join(path.name for path in paths),
             pack=self._pack,
             states=self._states,
             tones=[_tone(k, len(self._states)) for k in range(len(self._states))],
             drawn=drawn,
-            left_out=len(self._tracks) - len(drawn),
             rows=self._rows[:_ROWS],
             row_count=self._row_count,
             faults=self._faults.most_common(200),
             fired=[(self._pack.rule(rule), count) for rule, count in self._fired.most_common() if count],
-            turns=self._turns,
-            samples=self._samples,
-            sessions=len(self._tracks),
-            worst=max((t.worst for t in self._tracks.values()), default=0),
+            turns=self._steps["session"],
+            samples=self._steps["replica"] + self._steps["device"],
+            sessions=len(sessions),
+            worst=max((t.worst for t in sessions), default=0),
             bad_lines=bad_lines,
             version=__version__,
         )
@@ -133,17 +142,26 @@ def _rows(decision: Decision, reasons: Sequence[Reason], state: int) -> list[_Ro
         mine = [a for a in actions if a[1] == f"rule:{r.rule}" or (k == 0 and a[1].startswith("state:"))]
         rows.append(
             _Row(
-                label(decision.session_id) or "default", where, state, r.rule, r.severity, r.rule in fired, r.signal,
-                _quantity(r.value, r.unit), f"{r.op} {_quantity(r.threshold, r.unit)}",
-                "" if r.unit in ("bool", "enum") else _quantity(r.margin, r.unit),
-                "" if r.streak < 0 else f"{r.streak}/{r.need}", mine, r.text,
-            )  # fmt: skip
+                label(decision.session_id) or "default",
+                where,
+                state,
+                r.rule,
+                r.severity,
+                r.rule in fired,
+                r.signal,
+                _quantity(r.value, r),
+                f"{r.op} {_quantity(r.threshold, r)}",
+                "" if r.unit in ("bool", "enum") else _quantity(r.margin, r),
+                "" if r.streak < 0 else f"{r.streak}/{r.need}",
+                mine,
+                r.text,
+            )
         )
     return rows
 
 
-def _quantity(value: float, unit: str) -> str:
-    return "unknown" if math.isnan(value) else shown(value, unit)
+def _quantity(value: float, reason: Reason) -> str:
+    return "unknown" if math.isnan(value) else shown(value, reason.unit, reason.signal)
 
 
 def _name(session_id: object) -> str:

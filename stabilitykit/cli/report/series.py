@@ -3,50 +3,94 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from stabilitykit.decision import Decision
+from stabilitykit.sample import Sample
 from stabilitykit.turn import Turn
 
-__all__ = ["Band", "Track", "bands", "context_use", "thinned"]
+__all__ = ["CURVES", "Band", "Curve", "Track", "bands", "context_use", "thinned"]
+
+
+@attrs.frozen
+class Curve:
+    """One signal of a chart: its key (a colour), its title, the unit shown and what a value is multiplied by."""
+
+    key: str
+    title: str
+    unit: str
+    factor: float = 1.0
+
+
+CURVES: Mapping[str, tuple[Curve, ...]] = {
+    "session": (
+        Curve("ttft_ms", "Time to first token", "ms"),
+        Curve("itl_ms", "Inter-token latency", "ms"),
+        Curve("context_usage_ratio", "Context in use", "%", 100.0),
+    ),
+    "replica": (
+        Curve("running_requests", "Requests running", ""),
+        Curve("waiting_requests", "Requests waiting", ""),
+        Curve("kv_usage_ratio", "KV cache in use", "%", 100.0),
+    ),
+    "device": (
+        Curve("gpu_sm_ratio", "SM utilisation", "%", 100.0),
+        Curve("gpu_memory_ratio", "Memory in use", "%", 100.0),
+        Curve("gpu_temperature_c", "Temperature", "°C"),
+    ),
+}
+"""What is drawn of each scope."""
 
 
 @attrs.define(eq=False)
 class Track:
-    """The course of one conversation: a value a turn in each list."""
+    """The course of one conversation, replica or device: one value a turn (or sample) in each list."""
 
     name: str
-    turns: list[int] = attrs.field(factory=list)
-    ttft_ms: list[float] = attrs.field(factory=list)
-    itl_ms: list[float] = attrs.field(factory=list)
-    context: list[float] = attrs.field(factory=list)
+    scope: str
+    at: list[int] = attrs.field(factory=list)
+    values: tuple[list[float], ...] = attrs.field(init=False)
     states: list[int] = attrs.field(factory=list)
     fired: list[tuple[int, str]] = attrs.field(factory=list)
 
-    def add(self, turn: Turn, decision: Decision, state: int) -> None:
-        """Remember one turn; a duplicate or late one changes nothing."""
-        if self.turns and decision.turn_id <= self.turns[-1]:
+    def __attrs_post_init__(self) -> None:
+        self.values = tuple([] for _ in CURVES[self.scope])
+
+    def add(self, entry: Turn | Sample, decision: Decision, state: int) -> None:
+        """Remember one turn or sample; a duplicate or late turn changes nothing."""
+        number = decision.turn_id if isinstance(entry, Turn) else len(self.at) + 1
+        if self.at and number <= self.at[-1]:
             return
-        self.turns.append(decision.turn_id)
-        self.ttft_ms.append(_finite(turn.ttft_ms))
-        self.itl_ms.append(_finite(turn.itl_ms))
-        self.context.append(context_use(turn))
+        self.at.append(number)
+        for curve, values in zip(CURVES[self.scope], self.values, strict=True):
+            values.append(_value(entry, curve.key) * curve.factor)
         self.states.append(state)
-        fired = [m.rule for m in decision.matches if m.fired and m.scope == "session"]
+        fired = [m.rule for m in decision.matches if m.fired and m.scope == self.scope]
         if fired:
-            self.fired.append((decision.turn_id, ", ".join(fired)))
+            self.fired.append((number, ", ".join(fired)))
 
     @property
     def worst(self) -> int:
         """Index of the most severe state reached."""
         return max(self.states, default=0)
 
+    @property
+    def what(self) -> str:
+        """What one step of it is."""
+        return "turn" if self.scope == "session" else "sample"
+
+
+def _value(entry: Turn | Sample, name: str) -> float:
+    if isinstance(entry, Turn):
+        return context_use(entry) if name == "context_usage_ratio" else _finite(getattr(entry, name))
+    return _finite(entry.signals.get(name))
+
 
 @attrs.frozen
 class Band:
-    """A stretch of turns in one state."""
+    """A stretch of turns or samples in one state."""
 
     first: int
     last: int
