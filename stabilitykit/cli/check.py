@@ -34,7 +34,12 @@ class _Checked:
 
     @property
     def has_findings(self) -> bool:
-        return bool(self.pack and self.pack.warnings) or any(b.is_dead for b in self.blind)
+        return bool(self.warnings) or any(b.is_dead for b in self.blind)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Findings that are no errors; a pack without rules is there to be extended, so it has none."""
+        return self.pack.warnings if self.pack is not None and self.pack.rules else ()
 
 
 def check(
@@ -99,8 +104,8 @@ def _show(checked: _Checked) -> None:
     for scope, memory in _memory(program).items():
         vectors = f" and {memory['vector_bytes']:,} bytes of vectors" if memory["vector_bytes"] else ""
         line(f"  a {scope} takes {memory['row_bytes']:,} bytes{vectors}")
-    for warning in pack.warnings:
-        line(("  warning ", "yellow"), warning)
+    for warning in checked.warnings:
+        line("  ", (warning, "yellow"))
     for blind in checked.blind:
         verdict = ("  can never run ", "yellow") if blind.is_dead else ("  sees less ", "cyan")
         why = f": without {', '.join(blind.missing)}" if blind.missing else ": waits for a rule that can never match"
@@ -125,7 +130,7 @@ def _as_dict(checked: _Checked) -> dict[str, Any]:
         "pack": checked.name,
         "fingerprint": pack.fingerprint,
         "problems": [],
-        "warnings": list(pack.warnings),
+        "warnings": list(checked.warnings),
         "rules": len(pack.rules),
         "detectors": len(pack.detectors),
         "states": [s.name for s in pack.states],

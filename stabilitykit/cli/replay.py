@@ -53,7 +53,7 @@ def replay_command(
         raise UsageError(f"--report: no directory {report.parent}")
     recording = Recording(files, maps, engine.pack, keep_going=keep_going)
     summary, page = Summary(engine.pack), Report(engine.pack) if report else None
-    timeline = Timeline(states, every=every)
+    timeline = Timeline(engine.pack, every=every)
     show = _printer(timeline, is_json=is_json, quiet=quiet)
     with reading(recording.paths) as advance:
         for step in replay(engine, recording.entries(advance)):

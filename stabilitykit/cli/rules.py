@@ -57,9 +57,10 @@ def show(
 
 
 def _pace(rule: Rule) -> str:
+    what = "turns" if rule.scope == "session" else "samples"
     if rule.count:
-        return f"{rule.count[0]} of {rule.count[1]}"
-    return f"{rule.for_turns} in a row" if rule.for_turns > 1 else "1"
+        return f"{rule.count[0]} of {rule.count[1]} {what}"
+    return f"{rule.for_turns} {what} in a row" if rule.for_turns > 1 else f"1 {what[:-1]}"
 
 
 def _as_dict(pack: Pack, rule: Rule) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def _as_dict(pack: Pack, rule: Rule) -> dict[str, Any]:
         "scope": rule.scope,
         "desc": rule.desc,
         "when": rule.source,
-        "needs": f"{_pace(rule)} {what}",
+        "needs": _pace(rule),
         "keep_for": rule.keep_for or None,
         "cooldown": rule.cooldown or None,
         "missing": f"{rule.on_missing}" + (f", at most {rule.hold_limit} {what}" if rule.on_missing == "hold" else ""),

@@ -26,7 +26,7 @@ def signals(
         record({"signals": [_as_dict(spec) for spec in specs.values()]})
         return
     rows = [
-        (s.name, s.unit, s.scope, _domain(s), ", ".join(_producers(s)) or "host only", s.doc) for s in specs.values()
+        (s.name, s.unit, s.scope, _domain(s), ", ".join(_producers(s)) or "host only", _doc(s)) for s in specs.values()
     ]
     table(("signal", "unit", "scope", "domain", "producers", "what it is"), rows)
 
@@ -41,7 +41,11 @@ def _domain(spec: SignalSpec) -> str:
         return f"{spec.dtype}[]"
     if spec.kind == "bool":
         return "true, false"
-    return " ".join(spec.values) if spec.kind == "enum" else f"{spec.lo:g} .. {spec.hi:g}"
+    return f"{len(spec.values)} words" if spec.kind == "enum" else f"{spec.lo:g} .. {spec.hi:g}"
+
+
+def _doc(spec: SignalSpec) -> str:
+    return spec.doc + (f": {', '.join(spec.values)}" if spec.values else "")
 
 
 def _as_dict(spec: SignalSpec) -> dict[str, Any]:

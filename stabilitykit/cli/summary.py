@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stabilitykit.cli.output import SEVERITY_STYLES, Part, line
-from stabilitykit.cli.timeline import state_style
+from stabilitykit.cli.tones import STYLES, tones
 from stabilitykit.replay import Step
 from stabilitykit.rules.pack import Pack
 
@@ -101,7 +101,7 @@ class Summary:
         for name in self.states:
             count = self.in_state[scope, name]
             if count:
-                parts += [", " if parts else "", (name, state_style(name, self.states)), f" {count}"]
+                parts += [", " if parts else "", (name, STYLES[tones(self._pack)[name]]), f" {count}"]
         if parts:
             line(f"  {scope} states by {entries}: ", *parts)
 

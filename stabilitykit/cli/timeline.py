@@ -1,4 +1,4 @@
-"""The timeline of a replay in text: what happened, turn by turn; quiet turns take one line together."""
+"""The timeline of a replay in text: what happened, turn by turn; turns without news share a line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from stabilitykit.cli.output import SEVERITY_STYLES, Part, line, plain
+from stabilitykit.cli.tones import STYLES, tones
 from stabilitykit.decision import Decision, Fault, Reason
 from stabilitykit.explain import reason_line
 from stabilitykit.replay import Step
+from stabilitykit.rules.pack import Pack
 
-__all__ = ["Timeline", "label", "state_style"]
+__all__ = ["Timeline", "label"]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _WIDE = 24
@@ -26,15 +28,9 @@ def label(session_id: object) -> str:
     return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
 
 
-def state_style(state: str, states: Sequence[str]) -> str:
-    """Give the colour of a state: green for the least severe, red for the most, yellow between."""
-    at = states.index(state)
-    return "green" if at == 0 else "bold red" if at == len(states) - 1 else "yellow"
-
-
 @attrs.define
 class _Quiet:
-    """A run of turns of one session on which nothing happened."""
+    """A run of turns of one session without news: no change, no new match."""
 
     first: int
     last: int
@@ -46,28 +42,32 @@ class Timeline:
 
     Parameters
     ----------
-    states
-        Names of the pack's states, least severe first.
+    pack
+        The pack that decides.
     every
         Print each turn, quiet ones too.
     """
 
-    def __init__(self, states: Sequence[str], *, every: bool = False) -> None:
-        self._states = states
+    def __init__(self, pack: Pack, *, every: bool = False) -> None:
+        self._styles = {name: STYLES[tone] for name, tone in tones(pack).items()}
         self._every = every
         self._quiet: dict[object, _Quiet] = {}
+        self._matching: dict[object, frozenset[str]] = {}
 
     def show(self, step: Step) -> None:
         """Print one step, or remember it as quiet."""
         decision = step.decision
         if decision.scope != "session":
-            if decision.state != decision.previous or decision.fired:
-                self._print(decision)
+            if decision.state != decision.previous or decision.fired or self._every:
+                self._print(decision, frozenset())
             return
-        matches = any(m.scope == "session" for m in decision.matches)
-        if self._every or decision.state != decision.previous or matches or decision.faults:
+        before = self._matching.get(decision.session_id, frozenset())
+        now = frozenset(m.rule for m in decision.matches if m.scope == "session")
+        self._matching[decision.session_id] = now
+        is_news = decision.state != decision.previous or now - before or decision.fired or decision.faults
+        if is_news or self._every:
             self._flush(decision.session_id)
-            self._print(decision)
+            self._print(decision, before if not self._every and decision.state == decision.previous else frozenset())
             return
         run = self._quiet.get(decision.session_id)
         if run is not None and run.state == decision.state:
@@ -86,24 +86,25 @@ class Timeline:
         if run is None:
             return
         turns = f"turn {run.first}" if run.first == run.last else f"turns {run.first}-{run.last}"
-        line((f"{label(session_id):<12} ", "dim"), f"{turns:<13} ", (run.state, state_style(run.state, self._states)))
+        line((f"{label(session_id):<12} ", "dim"), f"{turns:<13} ", (run.state, self._styles[run.state]))
 
-    def _print(self, decision: Decision) -> None:
+    def _print(self, decision: Decision, known: frozenset[str]) -> None:
         name = label(decision.session_id) or "default"
         where = f"turn {decision.turn_id}" if decision.scope == "session" else decision.scope
         parts: list[Part] = [(f"{name:<12} ", "dim"), f"{where:<13} "]
         if decision.previous != decision.state:
-            parts += [(decision.previous, state_style(decision.previous, self._states)), " → "]
-        parts.append((decision.state, state_style(decision.state, self._states)))
+            parts += [(decision.previous, self._styles[decision.previous]), " → "]
+        parts.append((decision.state, self._styles[decision.state]))
         line(*parts)
-        for details in _details(decision):
+        for details in _details(decision, known):
             line(" " * 13, *details)
 
 
-def _details(decision: Decision) -> Iterator[Sequence[Part]]:
+def _details(decision: Decision, known: frozenset[str]) -> Iterator[Sequence[Part]]:
+    """Say why and what to do; rules that only go on matching were named before."""
     fired = set(decision.fired)
     for reason in decision.reasons:
-        if reason.scope == decision.scope:
+        if reason.scope == decision.scope and (reason.rule in fired or reason.rule not in known):
             yield _reason(reason, reason.rule in fired)
     actions = ", ".join(f"{a.name}({', '.join(f'{k}={v}' for k, v in a.params.items())})" for a in decision.actions)
     if actions:

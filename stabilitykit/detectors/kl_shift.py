@@ -196,7 +196,7 @@ def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
 
 KL_SHIFT = DetectorSpec(
     type="kl_shift",
-    doc="How far the next-token distribution moved since the previous turn.",
+    doc="how far the next-token distribution moved since the previous turn",
     inputs={
         "token_ids": "top_token_ids",
         "logprobs": "top_logprobs",

@@ -91,32 +91,11 @@ def _call_detector(
     n: Any,
 ) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        convention, found = context.call_conv, DETECTOR.return_type
-        kind = convention.get_function_type(found, DETECTOR.args).as_pointer()
+        kind = ir.FunctionType(ir.IntType(64), [a.type for a in args[2:]]).as_pointer()
         address = builder.load(builder.gep(args[0], [args[1]]))
-        callee = builder.inttoptr(address, kind)
-        status, result = convention.call_function(builder, callee, found, DETECTOR.args, args[2:])
-        return builder.select(status.is_ok, result, result.type(-1))
+        return builder.call(builder.inttoptr(address, kind), args[2:])
 
     return types.int64(POINTERS["i8"], types.int64, *DETECTOR.args), generate
-
-
-def slot_loader(kinds: tuple[str, ...]) -> Any:
-    """Make the intrinsic that reads typed pointers from the int64 slots at one address."""
-    found = types.Tuple([POINTERS[kind] for kind in kinds])
-
-    def load_slots(typingctx: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            slots = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-            values = []
-            for k, kind in enumerate(kinds):
-                slot = builder.load(cgutils.gep(builder, slots, k))
-                values.append(builder.inttoptr(slot, context.get_value_type(POINTERS[kind])))
-            return context.make_tuple(builder, sig.return_type, values)
-
-        return signature(found, types.int64), generate
-
-    return intrinsic(load_slots)
 
 
 INTRINSICS: dict[Callable[..., object], Any] = {

@@ -17,7 +17,9 @@ from typing import Any
 
 from stabilitykit.kernels.cache import open_store
 from stabilitykit.kernels.fingerprint import fingerprint, globals_of, is_kernel
+from stabilitykit.kernels.front_end import Module
 from stabilitykit.kernels.image import Image, Loaded, as_builtin, load_image
+from stabilitykit.kernels.ir import Unsupported
 from stabilitykit.kernels.machine_code import front_end_only, make_image
 
 __all__ = ["compile_detector", "compile_entry", "compile_function", "is_available"]
@@ -33,30 +35,42 @@ OPTIONS: dict[str, Any] = {
 _BARE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Compiled code calls compiled code directly; each wrapper would cost 10 ms of compile time."""
 
-_ENTRY = "stabilitykit_entry"
+_SYMBOL = "stabilitykit_code"
 _ENTRY_IR = """
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyLong_FromLongLong(i64)
-declare i32 @"{native}"(ptr, ptr, i64)
-define ptr @{entry}(ptr %self, ptr %argument) {{
-  %result = alloca i64
-  %failure = alloca ptr
+define ptr @{symbol}(ptr %self, ptr %argument) {{
   %address = call i64 @PyLong_AsLongLong(ptr %argument)
   %refused = icmp eq i64 %address, -1
   br i1 %refused, label %error, label %run
 run:
-  %status = call i32 @"{native}"(ptr %result, ptr %failure, i64 %address)
-  %value = load i64, ptr %result
+  %slots = inttoptr i64 %address to ptr
+{load}
+  %value = call i64 @"{native}"({blocks})
   %number = call ptr @PyLong_FromLongLong(i64 %value)
   ret ptr %number
 error:
   ret ptr null
 }}
 """
-"""A builtin of one int around numba's own convention (status; result and exception by pointer).
+"""A builtin of one int: the address of the addresses of the blocks."""
 
-Kernels never raise, so the status is not looked at.
+_DETECTOR_IR = "define i64 @{symbol}({blocks}) {{\n  %r = call i64 @\"{native}\"({blocks})\n  ret i64 %r\n}}\n"
+_NUMBA_IR = """
+declare i32 @"{numba}"(ptr, ptr, {kinds})
+define internal i64 @{native}({blocks}) {{
+  %result = alloca i64
+  %failure = alloca ptr
+  %status = call i32 @"{numba}"(ptr %result, ptr %failure, {blocks})
+  %value = load i64, ptr %result
+  %fine = icmp eq i32 %status, 0
+  %found = select i1 %fine, i64 %value, i64 -1
+  ret i64 %found
+}}
 """
+"""A C function around numba's own convention (status; result and exception by pointer)."""
+
+_DETECTOR_KINDS = ("f8", "f8", "u4", "u2", "f4", "f8", "i4", "pf4", "pi8", "i8")
 
 _LOCK = threading.RLock()
 _DETECTORS: dict[Callable[..., object], Loaded] = {}
@@ -127,32 +141,44 @@ def _obtain(key: str, build: Callable[[], Image]) -> Loaded:
 
 
 def _detector_image(fn: Callable[..., Any]) -> Image:
-    from stabilitykit.kernels._intrinsics import DETECTOR
-
-    result = _compile(_with_twins(fn), DETECTOR)
-    return make_image(result, result.fndesc.llvm_func_name)
+    return _image(fn, _DETECTOR_KINDS, _DETECTOR_IR)
 
 
 def _entry_image(fn: Callable[..., Any], kinds: tuple[str, ...]) -> Image:
+    return _image(fn, kinds, _ENTRY_IR)
+
+
+def _image(fn: Callable[..., Any], kinds: tuple[str, ...], form: str) -> Image:
+    """Make the machine code of a kernel that takes blocks, in one of the two outer forms."""
+    load = "\n".join(
+        f"  %p{k} = getelementptr i64, ptr %slots, i64 {k}\n  %b{k} = load ptr, ptr %p{k}" for k in range(len(kinds))
+    )
+    blocks = ", ".join(f"ptr %b{k}" for k in range(len(kinds)))
+    try:
+        module = Module()
+        native, result = module.add(fn, tuple(f"*{kind}" for kind in kinds))
+        if result != "i64":
+            raise Unsupported(f"a result of {result}")
+        return make_image(module.text() + form.format(symbol=_SYMBOL, native=native, load=load, blocks=blocks), _SYMBOL)
+    except Unsupported:
+        made = _compile(_with_twins(fn), kinds)
+    outer = _NUMBA_IR.format(
+        numba=made.fndesc.llvm_func_name, native="native", kinds=", ".join(["ptr"] * len(kinds)), blocks=blocks
+    )
+    return make_image(outer + form.format(symbol=_SYMBOL, native="native", load=load, blocks=blocks), _SYMBOL, made)
+
+
+def _compile(fn: Callable[..., Any], kinds: tuple[str, ...]) -> Any:
+    """Compile a kernel that takes blocks with numba, and give numba's result."""
     from numba import types
 
-    from stabilitykit.kernels._intrinsics import slot_loader
+    from stabilitykit.kernels._intrinsics import POINTERS
 
-    load_slots, run = slot_loader(kinds), _twin(fn)
-
-    def entry(address: int) -> int:  # pragma: no cover - runs compiled only
-        return int(run(*load_slots(address)))
-
-    result = _compile(entry, types.int64(types.int64))
-    return make_image(result, _ENTRY, _ENTRY_IR.format(entry=_ENTRY, native=result.fndesc.llvm_func_name))
-
-
-def _compile(fn: Callable[..., Any], sig: Any) -> Any:
-    """Compile one signature and give numba's result."""
     dispatcher = _njit(fn, **_BARE)
     with front_end_only():
-        dispatcher.compile(sig)
-    return dispatcher.overloads[sig.args]
+        dispatcher.compile(types.int64(*[POINTERS[kind] for kind in kinds]))
+    (result,) = dispatcher.overloads.values()
+    return result
 
 
 def _njit(fn: Callable[..., Any], **wrappers: bool) -> Any:

@@ -46,6 +46,7 @@ _NO_LOGPROB = 0.01  # any log-probability above it breaks MASS_TOLERANCE alone
 _ROUNDING = 4e-6  # what float32 log-probabilities can move a bound
 _BLOCK = 2048  # float32 sums inside, float64 across
 _NAN = math.nan
+_LN2 = math.log(2.0)
 _ZERO, _HALF, _ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 _LOG_FLOOR = np.float32(math.log(FLOOR))
 
@@ -155,7 +156,7 @@ def top_divergence(
             estimate += divergence_term(open_q, log_q, p, lp - cp, direction)
     rest = vocab - (k_now + k_old - common)
     estimate += rest * divergence_term(open_q, log_q, open_p, log_p, direction)
-    x[out] = max(estimate, 0.0)
+    x[out] = max(min(estimate, _LN2) if direction == JS else estimate, 0.0)
     x[out + 1] = _rest_bound(bound, both_q, both_p, direction)
     x[out + 2] = min(s_now, s_old, 1.0)
     x[out + 3] = entropy_q - entropy_p

@@ -52,8 +52,8 @@ def exp_f4(x: np.float32) -> np.float32:
     n = z - _ROUND
     r = x - n * _LN2_HIGH - n * _LN2_LOW
     y = (((_E5 * r + _E4) * r + _E3) * r + _E2) * r + _E1
-    power = int32((float32(z).view(int32) - 0x4B40_0000 + 127) << 23).view(float32)
-    return (y * r + _ONE) * power
+    bits = float32(y * r + _ONE).view(int32) + int32(float32(z).view(int32) << 23)  # exponent + n
+    return int32(bits).view(float32)
 
 
 @kernel(fastmath={"contract"})

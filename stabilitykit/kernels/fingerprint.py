@@ -21,7 +21,7 @@ from stabilitykit.kernels.image import host
 
 __all__ = ["fingerprint", "globals_of", "is_kernel"]
 
-_GENERATORS = ("_intrinsics.py", "compile.py", "machine_code.py", "image.py")
+_GENERATORS = ("_intrinsics.py", "calls.py", "compile.py", "front_end.py", "image.py", "ir.py", "machine_code.py")
 """The files that decide what becomes of the bytecode."""
 
 

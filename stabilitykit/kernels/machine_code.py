@@ -33,14 +33,14 @@ def front_end_only() -> Iterator[None]:
             config.OPT = before
 
 
-def make_image(result: Any, symbol: str, extra: str = "") -> Image:
-    """Turn numba's result, and LLVM assembly that goes with it, into an optimised object file."""
+def make_image(assembly: str, symbol: str, result: Any = None) -> Image:
+    """Turn LLVM assembly, and numba's result that it may call, into an optimised object file."""
     from llvmlite import binding
 
-    _, _, (_, bitcode) = result.library.serialize_using_object_code()
-    module = binding.parse_bitcode(bitcode)
-    if extra:
-        module.link_in(binding.parse_assembly(extra))
+    module = binding.parse_assembly(assembly)
+    if result is not None:
+        _, _, (_, bitcode) = result.library.serialize_using_object_code()
+        module.link_in(binding.parse_bitcode(bitcode))
     for function in module.functions:
         if not function.is_declaration:
             function.linkage = "external" if function.name == symbol else "internal"

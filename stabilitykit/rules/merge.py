@@ -92,7 +92,7 @@ def _lay_over(findings: Findings, section: Mapping[str, Item], item: Item) -> It
         findings.add(place, "SK331", message, hint=hint, key=item.section != "rules")
         return item
     if item.broken or below.broken:
-        return item
+        return attrs.evolve(item, broken=True)
     kind = item.fields.get("type")
     if item.section == "detectors" and kind is not None and kind != below.fields.get("type"):
         return item

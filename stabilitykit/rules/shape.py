@@ -88,8 +88,7 @@ def check_map(findings: Findings, place: Place, value: Any, table: Table, what: 
         Its known keys; a value of the wrong type is ``BAD``.
     """
     if type(value) is not dict:
-        if value is not BAD:
-            findings.add(place, "SK203", f"{what} must be a mapping, not {_type_name(value)}")
+        findings.add(place, "SK203", f"{what} must be a mapping, not {_type_name(value)}")
         return {}
     checked: dict[str, Any] = {}
     for key, inner in value.items():

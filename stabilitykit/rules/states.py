@@ -56,7 +56,9 @@ class MachineCheck:
         initial = item.get("initial")
         sound = initial is not None and initial is not BAD and self._is_state(item.at("initial"), initial)
         transitions = self._transitions(item)
-        if sound and states and len(transitions) == len(item.get("transitions", ())):
+        given = item.get("transitions")
+        # The graph is looked at when all of it is sound.
+        if sound and isinstance(given, list) and len(transitions) == len(given) and len(self.places) == len(states):
             check_graph(self.findings, self.places, initial, transitions, self.rules)
         return states, initial if sound else "", tuple(t for t, _ in transitions)
 

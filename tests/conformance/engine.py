@@ -49,6 +49,7 @@ class EngineAdapter:
             "fired": list(decision.fired),
             "actions": [(action.name, dict(action.params)) for action in decision.actions],
             "suppressed": [lost.action.name for lost in decision.suppressed],
+            "winners": {lost.action.name: lost.winner for lost in decision.suppressed},
             "faults": [(fault.kind, fault.signal) for fault in decision.faults],
             "scopes": dict(decision.scopes),
         }

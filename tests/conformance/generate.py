@@ -26,7 +26,15 @@ NOT = {"T": "F", "U": "U", "F": "T"}
 # K: x is known (and the comparison true), -: x is missing; verdict of the window on each turn
 WINDOWS: dict[int, list[tuple[str, str]]] = {
     2: [("K", "T"), ("KK", "TT"), ("-K", "UT"), ("K-", "TU"), ("K--K", "TUUT")],
-    3: [("K", "U"), ("KK", "UT"), ("-KK", "UUT"), ("K-K", "UUT"), ("K--K", "UUUU"), ("KK-K", "UTUT"), ("KK--KK", "UTUUUT")],
+    3: [
+        ("K", "U"),
+        ("KK", "UT"),
+        ("-KK", "UUT"),
+        ("K-K", "UUT"),
+        ("K--K", "UUUU"),
+        ("KK-K", "UTUT"),
+        ("KK--KK", "UTUUUT"),
+    ],
     4: [("KK", "UT"), ("K-K", "UUT"), ("K--K", "UUUT"), ("K---K", "UUUUU"), ("K---KK", "UUUUUT")],
     5: [("KKK", "UUT"), ("K-K-K", "UUUUT"), ("KK---K", "UUUUUU"), ("KKK--K", "UUTUUT"), ("KKK---K", "UUTUUUU")],
     6: [("KKK", "UUT"), ("KK---K", "UUUUUT"), ("KK----K", "UUUUUUU")],
@@ -90,7 +98,9 @@ def cases_of_windows() -> Iterator[dict[str, Any]]:
                 columns = {"itl_ms": [X["T"] if known == "K" else None for known in pattern]}
                 condition = f"{function}(itl_ms, {n} turns) > 80 ms"
                 yield case(f"{function} over {n} turns of {pattern}", sentence, condition, columns, verdicts)
-    sentence = "U when c is U this turn, or more than floor(n/2) of the n turns had c = U; turns before the first count as F"
+    sentence = (
+        "U when c is U this turn, or more than floor(n/2) of the n turns had c = U; turns before the first count as F"
+    )
     for n, rows in COUNTS.items():
         for pattern, verdicts in rows:
             columns = {"itl_ms": [X["T"] if known == "K" else None for known in pattern]}

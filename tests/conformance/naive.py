@@ -48,6 +48,7 @@ class NaiveAdapter:
             "fired": [*outcome.fired, *(r for found in outcome.wider_fired.values() for r in found)],
             "actions": outcome.actions,
             "suppressed": [name for name, _, _ in outcome.suppressed],
+            "winners": {name: winner for name, _, winner in outcome.suppressed},
             "faults": outcome.faults,
             "scopes": outcome.scopes,
         }

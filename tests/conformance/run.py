@@ -22,10 +22,14 @@ VERBS = ("turn", "peek", "observe", "fork", "forget")
 FIELDS = {field.name for field in attrs.fields(Turn)}
 SPECIAL = {"missing": MISSING, "nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 CASE_KEYS = {"name", "about", "section", "sentence", "pack", "files", "options"} | {
-    "entries", "columns", "marks", "states", "errors"
+    "entries",
+    "columns",
+    "marks",
+    "states",
+    "errors",
 }
 ENTRY_KEYS = {*VERBS, "repeat", "expect"}
-EXPECT_KEYS = {"state", "previous", "matched", "fired", "actions", "suppressed", "faults", "scopes", "error"}
+EXPECT_KEYS = {"state", "previous", "matched", "fired", "actions", "suppressed", "winners", "faults", "scopes", "error"}
 
 
 class Adapter(Protocol):

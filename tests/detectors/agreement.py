@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stabilitykit.detectors.trace import Instance, settings_of
-from tests.detectors.machine_code import compiled
+from stabilitykit.detectors.trace import Instance, compiled_kernel, settings_of
 
 
 def unknown_as_none(outputs):
@@ -27,7 +26,7 @@ def check_twins(spec, naive, rows, settings=None, tolerance=1e-9):
 
 def check_compiled(spec, rows, settings=None, tolerance=0.0):
     """Fail unless machine code and plain Python say the same (0: bit for bit) and end in the same memory."""
-    plain, fast = Instance(spec, settings), Instance(spec, settings, compiled(spec.kernel))
+    plain, fast = Instance(spec, settings), Instance(spec, settings, compiled_kernel(spec))
     for row in rows:
         a, b = unknown_as_none(plain.update(row)), unknown_as_none(fast.update(row))
         for name in a:

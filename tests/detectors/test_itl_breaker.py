@@ -56,7 +56,7 @@ def test_counts_are_halved_at_2_to_the_15():
     """The 32,768th learned value halves the counts, before a uint16 can overflow."""
     instance = Instance(ITL_BREAKER)
     instance.memory[0][0] = 2**15 - 1
-    instance.memory[2][100] = instance.memory[2][256 + 100 // 16] = 2**15 - 1
+    instance.memory[2][116] = instance.memory[2][256 + 116 // 16] = 2**15 - 1
     instance.update({"input": 40.0})
     assert instance.memory[0][0] == 2**14
     assert instance.memory[2][:256].sum() == 2**14
@@ -69,11 +69,17 @@ def test_new_level_is_naive_twin(rows, max_freeze):
         agree(ITL_BREAKER, ItlBreakerTwin, rows, {"method": method, "warmup": 1, "max_freeze": max_freeze})
 
 
+def test_new_mean_is_the_new_value():
+    """With 33.2 + (238.9 - 33.2) != 238.9 a kept old mean would show in the last bit."""
+    turns = trace(ITL_BREAKER, [33.2, 238.9, 238.9], {"method": "ewma", "warmup": 1, "max_freeze": 1})
+    assert turns[2]["baseline_ms"] == 238.9
+
+
 def test_freeze_is_counted_anew():
     """After the level was learned anew the next freeze is as long as the first."""
     turns = trace(ITL_BREAKER, [40.0, 100.0, 100.0, 250.0, 250.0, 700.0], {"warmup": 1, "max_freeze": 2})
     assert over(turns) == [None, 1, 1, 1, 1, 1]
-    assert [round(t["baseline_ms"]) for t in turns[1:]] == [41, 41, 98, 98, 248]
+    assert [round(t["baseline_ms"]) for t in turns[1:]] == [41, 41, 102, 102, 252]
 
 
 @pytest.mark.capability("a slowdown is told from the conversation's own latency")

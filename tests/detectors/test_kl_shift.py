@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import rel_entr
 
 from stabilitykit.detectors.kl_shift import KL_SHIFT
-from stabilitykit.detectors.trace import Instance, trace
+from stabilitykit.detectors.trace import Instance, compiled_kernel, trace
 from tests.detectors.agreement import check_compiled, check_twins
-from tests.detectors.machine_code import compiled
 from tests.naive.kl_shift import NaiveKlShift
 
 DIRECTIONS = ("forward", "reverse", "js")
@@ -123,7 +122,7 @@ def top(logprobs, k):
 
 def check_bounds(pairs):
     """Fail if a lower bound exceeds the truth or the estimate, or anything is unknown."""
-    run = compiled(KL_SHIFT.kernel)
+    run = compiled_kernel(KL_SHIFT)
     rng = np.random.default_rng(7)
     for number in range(pairs):
         old, now, k_old, k_now = random_pair(rng)
@@ -157,7 +156,7 @@ def test_full_vocabulary_equals_scipy(direction, mode):
     """A vocabulary of 129,280: within 2e-5 of scipy.special.rel_entr, entropies within 1e-4."""
     rng = np.random.default_rng(3)
     old, now = log_softmax(rng.normal(0, 3, 129280)), log_softmax(rng.normal(0, 2, 129280))
-    detector = Instance(KL_SHIFT, {"direction": direction, "mode": mode}, compiled(KL_SHIFT.kernel))
+    detector = Instance(KL_SHIFT, {"direction": direction, "mode": mode}, compiled_kernel(KL_SHIFT))
     detector.update({"full_logprobs": old})
     out = detector.update({"full_logprobs": now, "prev_logprobs": old if mode == "full_pair" else None})
     entropies = [-(np.exp(v) @ v) for v in (now, old)]
@@ -191,7 +190,7 @@ def test_the_floor_is_paid_for(direction):
     """129,024 masked tokens: their floors are mass of the reference, so a copy is 1.29e-5 nats away, not 0."""
     masked = np.full(129280, -np.inf, np.float32)
     masked[:256] = -math.log(256)
-    detector = Instance(KL_SHIFT, {"mode": "full", "direction": direction}, compiled(KL_SHIFT.kernel))
+    detector = Instance(KL_SHIFT, {"mode": "full", "direction": direction}, compiled_kernel(KL_SHIFT))
     detector.update({"full_logprobs": masked})
     assert detector.update({"full_logprobs": masked})["kl_nats"] == pytest.approx(129024e-10, rel=0.05)
 

@@ -133,8 +133,9 @@ def test_loading_costs_little_more_than_parsing(tmp_path):
         HEAD + "params:\n" + "".join(f"  p{i}: {{default: {i} mss}}\n" for i in range(5000)),
         HEAD + "".join(f"k{i}: 1\n" for i in range(20_000)),
         HEAD + "detectors:\n" + "".join(f"  d{i}: {{type: breaker, x{i}: 1}}\n" for i in range(5000)),
+        HEAD + "signals:\n" + "".join(f"  Signal{i}: {{unit: ms}}\n" for i in range(5000)),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_a_hostile_file_costs_little(tmp_path, text):
     """Whatever is wrong, it is said within half a second of processor time on a quiet machine, and in 100 MiB."""

@@ -12,7 +12,7 @@ from stabilitykit.cli.report.series import CURVES, Curve, Track, bands, thinned
 __all__ = ["Chart", "Panel", "draw"]
 
 LEFT, RIGHT, WIDTH = 64.0, 14.0, 960.0
-_STRIP, _GAP, _AXIS, _HEAD = 16.0, 20.0, 26.0, 16.0
+_STRIP, _GAP, _AXIS, _HEAD = 16.0, 20.0, 26.0, 18.0
 _POINTS, _BANDS, _MARKS, _DOTS = 700, 300, 150, 120
 _TALL, _LOW = 84.0, 64.0
 
@@ -157,11 +157,14 @@ def _path(points: Sequence[tuple[int, float, float]], y: object) -> str:
     return "".join(parts)
 
 
-def _ceiling(value: float, *, at_least: float) -> float:
-    """Give the end of an axis: the next 1, 1.5, 2, 3, 4, 5 or 8 of a power of ten."""
+_ENDS, _STEPS = (1, 1.5, 2, 3, 4, 5, 8), (1, 2, 5)
+
+
+def _ceiling(value: float, *, at_least: float, digits: Sequence[float] = _ENDS) -> float:
+    """Give the next of these digits times a power of ten: the end of an axis, the step of its ticks."""
     value = max(value, at_least)
     power = 10.0 ** math.floor(math.log10(value))
-    return next((m * power for m in (1, 1.5, 2, 3, 4, 5, 8) if m * power >= value * (1 - 1e-9)), 10 * power)
+    return next((m * power for m in digits if m * power >= value * (1 - 1e-9)), 10 * power)
 
 
 def _number(value: float) -> str:
@@ -171,7 +174,7 @@ def _number(value: float) -> str:
 
 
 def _turn_ticks(scale: _Scale) -> list[Tick]:
-    step = max(1, int(_ceiling(scale.count / 12, at_least=1.0)))
+    step = max(1, int(_ceiling(scale.count / 12, at_least=1.0, digits=_STEPS)))
     last = scale.first + scale.count - 1
     turns = [t for t in range(scale.first, last + 1) if t % step == 0 or t == scale.first]
     return [Tick(_r(scale.middle(t)), f"{t:,}") for t in turns if t == scale.first or t - scale.first > 0.7 * step]

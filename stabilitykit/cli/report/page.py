@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -13,10 +12,11 @@ import attrs
 
 from stabilitykit import __version__
 from stabilitykit.cli.report.chart import Chart, draw
+from stabilitykit.cli.report.episodes import Episodes
 from stabilitykit.cli.report.series import Track
 from stabilitykit.cli.timeline import label
-from stabilitykit.decision import Decision, Reason
-from stabilitykit.explain import shown
+from stabilitykit.cli.tones import tones
+from stabilitykit.decision import Decision
 from stabilitykit.replay import Step
 from stabilitykit.rules.pack import Pack
 from stabilitykit.signals import SCOPES
@@ -29,25 +29,6 @@ __all__ = ["Report"]
 _CHARTS = 24
 _ROWS = 1000
 _NAME = 160
-
-
-@attrs.frozen
-class _Row:
-    """One rule that matched on one turn, as the table shows it."""
-
-    session: str
-    where: str
-    state: int
-    rule: str
-    severity: str
-    fired: bool
-    signal: str
-    value: str
-    threshold: str
-    margin: str
-    streak: str
-    actions: Sequence[tuple[str, str]]
-    text: str
 
 
 @attrs.frozen
@@ -73,8 +54,8 @@ class Report:
         self._states = [s.name for s in pack.states]
         self._tracks: dict[tuple[str, object], Track] = {}
         self._steps: Counter[str] = Counter()
-        self._rows: list[_Row] = []
-        self._row_count = 0
+        self._episodes = Episodes(_ROWS)
+        self._matched = 0
         self._faults: Counter[tuple[str, str, str]] = Counter()
         self._fired: Counter[str] = Counter()
 
@@ -83,15 +64,14 @@ class Report:
         decision = step.decision
         state = self._states.index(decision.state)
         self._steps[decision.scope] += 1
-        self._track(decision).add(step.entry, decision, state)
+        track = self._track(decision)
+        track.add(step.entry, decision, state)
+        self._episodes.add(decision, track.at[-1], state)
         for fault in decision.faults:
             self._faults[label(decision.session_id), fault.kind, fault.signal] += 1
         for match in decision.matches:
             self._fired[match.rule] += match.fired and match.scope == decision.scope
-        reasons = [r for r in decision.reasons if r.scope == decision.scope]
-        self._row_count += len(reasons)
-        if len(self._rows) < _ROWS and reasons:
-            self._rows += _rows(decision, reasons, state)
+            self._matched += match.scope == decision.scope
 
     def _track(self, decision: Decision) -> Track:
         key = (decision.scope, decision.session_id)
@@ -118,10 +98,11 @@ class Report:
             title=", ".join(path.name for path in paths),
             pack=self._pack,
             states=self._states,
-            tones=[_tone(k, len(self._states)) for k in range(len(self._states))],
+            tones=list(tones(self._pack).values()),
             drawn=drawn,
-            rows=self._rows[:_ROWS],
-            row_count=self._row_count,
+            rows=self._episodes.rows,
+            row_count=self._episodes.count,
+            matched=self._matched,
             faults=self._faults.most_common(200),
             fired=[(self._pack.rule(rule), count) for rule, count in self._fired.most_common() if count],
             turns=self._steps["session"],
@@ -133,49 +114,9 @@ class Report:
         )
 
 
-def _rows(decision: Decision, reasons: Sequence[Reason], state: int) -> list[_Row]:
-    where = f"turn {decision.turn_id}" if decision.scope == "session" else decision.scope
-    fired = set(decision.fired)
-    actions = [(f"{a.name}({', '.join(f'{k}={v}' for k, v in a.params.items())})", a.source) for a in decision.actions]
-    rows = []
-    for k, r in enumerate(reasons):
-        mine = [a for a in actions if a[1] == f"rule:{r.rule}" or (k == 0 and a[1].startswith("state:"))]
-        rows.append(
-            _Row(
-                label(decision.session_id) or "default",
-                where,
-                state,
-                r.rule,
-                r.severity,
-                r.rule in fired,
-                r.signal,
-                _quantity(r.value, r),
-                f"{r.op} {_quantity(r.threshold, r)}",
-                "" if r.unit in ("bool", "enum") else _quantity(r.margin, r),
-                "" if r.streak < 0 else f"{r.streak}/{r.need}",
-                mine,
-                r.text,
-            )
-        )
-    return rows
-
-
-def _quantity(value: float, reason: Reason) -> str:
-    return "unknown" if math.isnan(value) else shown(value, reason.unit, reason.signal)
-
-
 def _name(session_id: object) -> str:
     text = session_id.hex() if isinstance(session_id, bytes) else str(session_id)
     return text if len(text) <= _NAME else text[: _NAME - 1] + "…"
-
-
-def _tone(index: int, count: int) -> str:
-    """Give the colour class of a state by its severity."""
-    if index == 0:
-        return "good"
-    if index == count - 1:
-        return "bad"
-    return ("warn", "mend", "warm", "cool")[(index - 1) % 4]
 
 
 @cache
