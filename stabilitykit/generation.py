@@ -117,7 +117,8 @@ class Generation:
             size = self.rows[scope].vector if vec else 0
             made = (ctypes.c_float * size).from_address(vec) if size else np.zeros(0, np.float32)
             rows.append(np.ctypeslib.as_array(made) if size else made)  # type: ignore[arg-type]
-        return int(c.run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
+        with np.errstate(all="ignore"):  # overflow gives unknown; it is no reason to warn
+            return int(c.run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
 
     def take_arrays(self, source: Callable[[str], Any]) -> list[Fault]:
         """Bring the array inputs in from where they are found; gives the faults found on the way."""

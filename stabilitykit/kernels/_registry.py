@@ -5,6 +5,10 @@ float32 or float64 and whose result is compared with a tolerance. The options ar
 function as ``fn.__kernel_options__`` (``{"fastmath": {"contract": True, "reassoc": True}}``, keys
 sorted); ``compile`` lays them over its own when it makes the twin of that very function, and
 ``fingerprint`` hashes them. They do not spread to the functions that it calls or that call it.
+
+``wide=True`` (``fn.__kernel_wide__``) lets one such loop use 512-bit vectors and keeps it out of line.
+Compilers avoid them because older processors then lower their clock for a while: right for loops
+over a whole vocabulary, wrong for anything that every turn runs.
 """
 
 from __future__ import annotations
@@ -23,8 +27,8 @@ _ALLOWED = frozenset({"contract", "reassoc"})
 @overload
 def kernel(fn: F) -> F: ...
 @overload
-def kernel(*, fastmath: Set[str]) -> Callable[[F], F]: ...
-def kernel(fn: F | None = None, *, fastmath: Set[str] = frozenset()) -> F | Callable[[F], F]:
+def kernel(*, fastmath: Set[str], wide: bool = False) -> Callable[[F], F]: ...
+def kernel(fn: F | None = None, *, fastmath: Set[str] = frozenset(), wide: bool = False) -> F | Callable[[F], F]:
     """Mark a function as compilable; it stays the plain Python function that it is."""
     if not fastmath <= _ALLOWED:
         raise ValueError(f"only {sorted(_ALLOWED)} keep NaN and infinity as they are")
@@ -33,6 +37,8 @@ def kernel(fn: F | None = None, *, fastmath: Set[str] = frozenset()) -> F | Call
         KERNELS[f"{fn.__module__}.{fn.__qualname__}"] = fn
         if fastmath:
             fn.__kernel_options__ = {"fastmath": dict.fromkeys(sorted(fastmath), True)}  # type: ignore[attr-defined]
+        if wide:
+            fn.__kernel_wide__ = True  # type: ignore[attr-defined]
         return fn
 
     return mark(fn) if fn is not None else mark

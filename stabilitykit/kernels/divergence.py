@@ -176,7 +176,7 @@ def _rest_bound(bound: float, both_q: float, both_p: float, direction: int) -> f
     return max(bound - _ROUNDING * (1.0 + abs(bound)), 0.0)
 
 
-@kernel(fastmath={"contract", "reassoc"})
+@kernel(fastmath={"contract", "reassoc"}, wide=True)
 def _moments(a: Block, b: Block, lo: int, hi: int) -> tuple[np.float32, np.float32, np.float32, np.float32]:
     """Sum exp(a), exp(a) * a and exp(a) * (a - b) over one block, and count where b has no probability."""
     mass, weighted, cross, zeros = _ZERO, _ZERO, _ZERO, _ZERO
@@ -218,7 +218,7 @@ def full_moments(a: Block, b: Block, n: int) -> tuple[float, float, float, float
     return mass, weighted, cross, zeros
 
 
-@kernel(fastmath={"contract", "reassoc"})
+@kernel(fastmath={"contract", "reassoc"}, wide=True)
 def _mixture(a: Block, b: Block, ca: np.float32, cb: np.float32, lo: int, hi: int) -> np.float32:
     """Sum m log m over one block, m the mean of both probabilities."""
     total = _ZERO

@@ -64,7 +64,7 @@ def _reached(fn: Callable[..., Any]) -> Iterator[tuple[object, ...]]:
         assert isinstance(current, FunctionType)
         code = current.__code__
         yield (current.__qualname__, code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_argcount)
-        yield (current.__defaults__, getattr(current, "__kernel_options__", None))
+        yield (current.__defaults__, getattr(current, "__kernel_options__", None), hasattr(current, "__kernel_wide__"))
         for name, value in globals_of(current).items():
             if is_kernel(value):
                 if value not in seen:

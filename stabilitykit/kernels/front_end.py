@@ -20,6 +20,8 @@ from stabilitykit.kernels.source import tree_of
 
 __all__ = ["Module"]
 
+_WIDE = ' noinline "prefer-vector-width"="512" "min-legal-vector-width"="512"'
+
 
 class Module:
     """Grows the assembly of a function and of all that it calls."""
@@ -84,7 +86,8 @@ class _Function:
             if before == (self.variables, self.result):
                 break
         given = ", ".join(f"{llvm(k)} %a.{a.arg}" for a, k in zip(self.tree.args.args, self.kinds, strict=True))
-        return f"define internal {llvm(self.result)} @{symbol}({given}) nounwind {{\n{self.b.text()}\n}}"
+        words = f"nounwind{_WIDE if hasattr(self.fn, '__kernel_wide__') else ''}"
+        return f"define internal {llvm(self.result)} @{symbol}({given}) {words} {{\n{self.b.text()}\n}}"
 
     # -- statements
 

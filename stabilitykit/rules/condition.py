@@ -244,6 +244,10 @@ def check_condition(
     if tree is None:
         return None, sorted(problems, key=lambda problem: problem.offset)
     checker = _Checker(names, Problems(problems), rule_scope_hint or "session")
+    syntax = {problem.offset for problem in problems}
+    count = len(problems)
     node = checker.verdict(tree).node
+    # A word that the syntax refused is not also an unknown name.
+    problems[count:] = [problem for problem in problems[count:] if problem.offset not in syntax]
     problems.sort(key=lambda problem: problem.offset)
     return (None, problems) if problems else (node, problems)
