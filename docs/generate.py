@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
+from docs import detector_pages
+from docs import errors as error_codes
+from docs.tables import domain, table
 from stabilitykit import errors
-from stabilitykit.decision import ACTIONS, FAULT_KINDS, ParamSpec
+from stabilitykit.decision import ACTIONS, FAULT_KINDS
 from stabilitykit.detectors import DETECTORS
+from stabilitykit.rules import keys
 from stabilitykit.rules.load import load_pack
 from stabilitykit.rules.shipped import shipped_names
-from stabilitykit.signals import CATALOGUE, DetectorSpec, OutputSpec, SettingSpec, SignalSpec
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Render a Markdown table; a bar inside a cell is escaped."""
-    lines = [list(head), ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:g}" if math.isfinite(value) else ("-∞" if value < 0 else "∞")
-
-
-def _domain(spec: SignalSpec | OutputSpec | SettingSpec | ParamSpec) -> str:
-    words = getattr(spec, "values", ())
-    if words:
-        return " ".join(f"`{word}`" for word in words)
-    if spec.kind in ("array", "bool", "word") or (spec.lo, spec.hi) == (-math.inf, math.inf):
-        return ""
-    return f"{_number(spec.lo)} … {_number(spec.hi)}"
+from stabilitykit.signals import CATALOGUE
 
 
 def signals() -> str:
     """Render the catalogue of signals."""
-    rows = [(f"`{s.name}`", s.unit, s.scope, _domain(s), s.doc) for s in CATALOGUE.values()]
+    rows = [(f"`{s.name}`", s.unit, s.scope, domain(s), s.doc) for s in CATALOGUE.values()]
     return (
         "# Signals\n\nWhat a host can measure. Outside its domain a value is *invalid*: unknown to rules, and listed "
         "in `decision.faults`. A pack may declare more.\n\n"
@@ -54,32 +38,6 @@ def actions() -> str:
         "# Actions\n\nWhat a decision can tell the host to do, in the order to carry it out. Of one conflict group "
         "only the action of the lowest rank stays; the others are in `decision.suppressed`.\n\n"
     ) + table(("action", "what it asks for", "parameters and defaults", "group, rank", "several"), rows)
-
-
-def _detector(spec: DetectorSpec) -> Iterator[str]:
-    yield f"## `{spec.type}`\n\n{spec.doc}\n\n"
-    inputs = [
-        (f"`{name}`", "signal", f"`{signal}`" if signal else "required", "") for name, signal in spec.inputs.items()
-    ]
-    settings = [(f"`{s.name}`", s.unit, f"`{s.default}`", f"{s.doc} {_domain(s)}".strip()) for s in spec.settings]
-    yield table(("setting", "unit", "default", "what it is"), inputs + settings)
-    yield "\n" + table(
-        ("output", "unit", "domain", "what it is"),
-        [(f"`{o.name}`", o.unit, _domain(o), o.doc) for o in spec.outputs],
-    )
-    reactions = ", ".join(f"{action}: {reaction}" for action, reaction in spec.on_applied.items())
-    notes = [
-        "Memory belongs to (session, model)." if spec.model_bound else "",
-        f"Scope by default: {spec.default_scope}." if spec.default_scope else "",
-        f"After our own actions: {reactions}." if reactions else "",
-    ]
-    yield "\n" + " ".join(filter(None, notes)) + "\n\n"
-
-
-def detectors() -> str:
-    """Render every registered detector."""
-    head = "# Detectors\n\nWhat needs memory or array maths; a threshold on a number the host has is a rule.\n\n"
-    return head + "".join(text for spec in DETECTORS.values() for text in _detector(spec)).rstrip() + "\n"
 
 
 def failures() -> str:
@@ -105,13 +63,44 @@ def packs() -> str:
     return "".join(parts).rstrip() + "\n"
 
 
-PAGES = {"signals": signals, "actions": actions, "detectors": detectors, "errors": failures, "packs": packs}
+def keys_page() -> str:
+    """Render every key of a pack file and of a case file."""
+    head = "# Keys\n\nEvery key of a pack (`x.yaml`) and of its cases (`x.test.yaml`); anything else is an error.\n\n"
+    return head + "\n".join(_keys(title, keyed) for title, keyed in KEY_TABLES.items())
+
+
+def _keys(title: str, keyed: keys.Table) -> str:
+    rows = [(f"`{name}`", "yes" if key.required else "", key.doc) for name, key in keyed.items()]
+    return f"## {title}\n\n" + table(("key", "required", "what it holds"), rows)
+
+
+KEY_TABLES: Mapping[str, keys.Table] = {
+    "A pack": keys.PACK,
+    "`defaults`": keys.DEFAULTS,
+    "A param": keys.PARAM,
+    "A signal": keys.SIGNAL,
+    "A detector": keys.DETECTOR,
+    "A rule": keys.RULE,
+    "`count` of a rule": keys.COUNT,
+    "`machine`": keys.MACHINE,
+    "A state": keys.STATE,
+    "A transition": keys.TRANSITION,
+    "An action": keys.ACTION,
+    "A parameter of an action": keys.ACTION_PARAM,
+    "A file of cases": keys.CASE_FILE,
+    "A case": keys.CASE,
+    "An entry of `turns`, beside the signals": keys.STEP,
+    "`observe`, beside the signals": keys.OBSERVE_FIELDS,
+    "`expect`": keys.EXPECT,
+}
+PAGES = {"signals": signals, "actions": actions, "detectors": detector_pages.overview, "errors": failures, "packs": packs, "keys": keys_page, "error-codes": error_codes.page}
 
 
 def write(folder: Path) -> None:
     """Write every page, leaving an unchanged one alone so that Sphinx need not read it again."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, page in PAGES.items():
-        path, text = folder / f"{name}.md", page()
+    pages = {name: page() for name, page in PAGES.items()}
+    for name, text in (pages | detector_pages.pages()).items():
+        path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

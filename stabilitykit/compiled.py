@@ -10,8 +10,54 @@ from typing import Any
 
 import numpy as np
 
+from stabilitykit.header import (
+    B_DEVICE,
+    B_FAULT,
+    B_MATCHED,
+    B_REPLICA,
+    C_FLAGS,
+    C_SKIP,
+    DETECTOR_FIELDS,
+    F_COMPARE,
+    F_DEVICE,
+    F_DEVICE_LATE,
+    F_DEVICE_OLD,
+    F_MAY_DEVICE,
+    F_MAY_REPLICA,
+    F_REPLICA,
+    F_REPLICA_LATE,
+    F_REPLICA_OLD,
+    F_REWRITTEN,
+    F_TURN,
+    G_COPY,
+    G_COPY_SIZE,
+    G_DETECTORS,
+    G_INPUT,
+    G_WORDS,
+    INPUT_FIELDS,
+    RULED,
+    S_ACTIVE,
+    S_BLOCK,
+    S_BLOCK_SIZE,
+    S_DET,
+    S_DET_END,
+    S_EXPIRING,
+    S_EXPIRING_END,
+    S_GUARDS,
+    S_IN,
+    S_IN_END,
+    S_MACHINE,
+    S_OUT,
+    S_RULE_F8,
+    S_RULE_U8,
+    S_RULES,
+    S_SAVED,
+    S_WIDE,
+    S_WIDE_END,
+    SCOPE_HEADER,
+)
+from stabilitykit.inputs import content_hash, derive, foresee, is_given, mark_known, take_arrays, take_inputs
 from stabilitykit.kernels import kernel
-from stabilitykit.kernels.bits import float_bits
 from stabilitykit.kernels.pointers import (
     as_u2,
     as_u4,
@@ -24,244 +70,14 @@ from stabilitykit.kernels.pointers import (
     offset_u4,
     offset_u8,
 )
-from stabilitykit.machine import MACHINE_HEADER, step_machine
+from stabilitykit.machine import step_machine
 from stabilitykit.rules.kernel import step_rules
-from stabilitykit.rules.tables import M_ON, MEMORY_WORDS, R_WORDS, RULE_HEADER
-from stabilitykit.turn import MISSING_BITS
+from stabilitykit.rules.tables import M_ON, MEMORY_WORDS, R_WORDS
 
-__all__ = ["ARGUMENTS", "run_pass"]
-
-# Fields of one scope's part of the int32 header.
-(
-    S_ACTIVE, S_IN, S_IN_END, S_KNOWN, S_DET, S_DET_END, S_WIDE, S_WIDE_END, S_BLOCK, S_BLOCK_SIZE,
-    S_SAVED, S_EXPIRING, S_EXPIRING_END, S_RULE_F8, S_RULE_U8, S_MACHINE, S_OUT, S_DERIVED, S_DERIVED_END,
-    S_PREVIOUS,
-) = range(20)  # fmt: skip
-S_RULES = 20
-S_GUARDS = S_RULES + RULE_HEADER
-SCOPE_HEADER = S_GUARDS + MACHINE_HEADER
-# Fields after the three scopes.
-G_INPUT = 3 * SCOPE_HEADER
-(G_INPUTS, G_WORDS, G_DOMAIN, G_DERIVED, G_DETECTORS, G_ARRAYS, G_KINDS) = range(G_INPUT + 1, G_INPUT + 8)
-HEADER = G_INPUT + 8
-RULED = 2
-"""Value of S_ACTIVE where the scope has a machine; 1 where others only read it."""
-K_FLOATS, K_LOGS, K_INTEGERS = 0, 1, 2
-"""Kinds of arrays: floats, logarithms (minus infinity is a value), integers."""
-INPUT_FIELDS, DERIVED_FIELDS, DETECTOR_FIELDS = 3, 5, 9
-"""An input: slot, memory of its unit watch (or -1), is it reported. A derived signal: kind, target,
-three operands. A detector: kernel, float64, uint32, uint16, vector, configuration and io offsets,
-first output slot, number of outputs."""
-
-# The control words (int64): what kind of call this is.
-C_FLAGS, C_SKIP, C_REVISION = 0, 1, 2
-CONTROL_WORDS = 3
-F_TURN, F_MAY_REPLICA, F_MAY_DEVICE, F_REPLICA, F_DEVICE = 1, 2, 4, 8, 16
-F_REPLICA_OLD, F_DEVICE_OLD, F_COMPARE, F_REWRITTEN = 32, 64, 128, 256
-F_REPLICA_LATE, F_DEVICE_LATE = 512, 1024
-"""OLD: the stored sample no longer counts. LATE: the one that this turn brings would not."""
-
-# Bits of the result above the session's machine word.
-B_FAULT, B_REPLICA, B_DEVICE, B_STALE = 1 << 17, 1 << 18, 1 << 19, 1 << 20
-
-FIXED = ("i8", "f8", "f8", "i4", "f8", "u8", "i4", "f8", "u8", "i8", "pf4", "pi8", "i8")
-"""Kinds of the blocks of ``run_pass`` that belong to a generation: ctl to n."""
-ARGUMENTS = (*FIXED, "f8", "f4", "f8", "f4", "f8", "f4")
-"""Kind of each block of ``run_pass``, in order."""
+__all__ = ["run_pass"]
 
 U0 = np.uint64(0)
-U1 = np.uint64(1)
 NAN = float("nan")
-LARGEST = 3.4028234663852886e38
-LONG = 8192
-"""Longer arrays are not looked through: the detector that reads them does."""
-SMALLEST_NORMAL = 2.2250738585072014e-308
-MISMATCH_BITS = 0x7FF8_0000_4241_4421
-"""Payload of a value of the wrong type: unknown, already reported."""
-_LOW62 = (1 << 62) - 1
-_PRIME = 0x9E3779B97F4A7C1
-_NEAR, _FAR, _RUN, _WEIGHT = 300.0, 3000.0, 5.0, 0.2
-
-
-@kernel
-def mix(h: int, bits: int) -> int:
-    """Fold 64 bits into a running content hash of 62."""
-    # The high half goes in twice: the product moves bits up only, and 62 of them stay.
-    return (((h ^ bits ^ (bits >> 31)) * _PRIME) ^ (h >> 29)) & _LOW62
-
-
-@kernel
-def content_hash(ctl: Any, inp: Any, ti: Any, arr: Any, ids: Any, n: Any) -> int:
-    """Hash what the pack reads of a turn; long arrays by 64 elements spread over them."""
-    h = mix(1, int(ctl[C_REVISION]))
-    for k in range(ti[G_INPUTS]):
-        h = mix(h, float_bits(inp[k]))
-    for k in range(ti[G_ARRAYS]):
-        size = int(n[k])
-        h = mix(h, size)
-        step = max(1, size // 64)
-        i = 0
-        while i < size:
-            if ti[ti[G_KINDS] + k] != K_INTEGERS:
-                h = mix(h, float_bits(np.float64(arr[k][i])))
-            else:
-                h = mix(h, int(ids[k][i]))
-            i += step
-    return h
-
-
-@kernel
-def is_given(first: int, last: int, inp: Any) -> int:
-    """Tell whether any of these inputs was given, valid or not."""
-    for k in range(first, last):
-        if float_bits(inp[k]) != MISSING_BITS:
-            return 1
-    return 0
-
-
-@kernel
-def known(k: int, inp: Any, ti: Any, tf: Any) -> int:
-    """Tell whether input k is there and inside its domain."""
-    domain = ti[G_DOMAIN] + 2 * k
-    return 1 if inp[k] >= tf[domain] and inp[k] <= tf[domain + 1] else 0
-
-
-@kernel
-def derive(ti: Any, tf: Any, inp: Any, row: Any, rewritten: int) -> None:
-    """Fill in the session's derived signals where they are missing and derivable."""
-    for q in range(ti[S_DERIVED], ti[S_DERIVED_END]):
-        p = ti[G_DERIVED] + DERIVED_FIELDS * q
-        to, a, b, c = ti[p + 1], ti[p + 2], ti[p + 3], ti[p + 4]
-        blank = float_bits(inp[to]) == MISSING_BITS
-        has_a = known(a, inp, ti, tf)
-        has_b = known(b, inp, ti, tf)
-        kind = ti[p]
-        if kind == 0:  # kv_hit_ratio = cached / input
-            if blank and has_a == 1 and has_b == 1 and inp[b] > 0.0 and inp[a] <= inp[b]:
-                inp[to] = inp[a] / inp[b]
-        elif kind == 1:  # session_tokens = input + output
-            if blank and has_a == 1 and has_b == 1:
-                inp[to] = inp[a] + inp[b]
-        elif kind == 2:  # context_usage_ratio = (input + output) / window
-            total = inp[a]
-            if has_b == 1:
-                total += inp[b]
-            fine = has_b == 1 or float_bits(inp[b]) == MISSING_BITS
-            if blank and has_a == 1 and fine and known(c, inp, ti, tf) == 1 and inp[c] > 0.0:
-                inp[to] = total / inp[c]
-        else:  # is_history_truncated from sent (a), input (b) and the previous input
-            before = row[ti[S_PREVIOUS]]
-            row[ti[S_PREVIOUS]] = inp[b] if has_b == 1 else NAN
-            if blank and has_b == 1:
-                if has_a == 1:
-                    inp[to] = 1.0 if inp[b] < inp[a] else 0.0
-                elif before == before and rewritten == 0:
-                    inp[to] = 1.0 if inp[b] < before else 0.0
-
-
-@kernel
-def watch_unit(v: float, row: Any, at: int) -> int:
-    """Watch one latency for a sustained jump of about a thousand; gives 1 when it is sustained."""
-    base = row[at]
-    if base != base:
-        if v > 0.0:
-            row[at] = v
-        return 0
-    if v <= 0.0:
-        row[at + 1] = 0.0
-        return 0
-    ratio = v / base
-    if (ratio >= _NEAR and ratio <= _FAR) or (ratio * _NEAR <= 1.0 and ratio * _FAR >= 1.0):
-        row[at + 1] += 1.0
-        if row[at + 1] < _RUN:
-            return 0
-        row[at] = v
-        row[at + 1] = 0.0
-        return 1
-    row[at + 1] = 0.0
-    row[at] = base + _WEIGHT * (v - base)
-    return 0
-
-
-@kernel
-def take_inputs(hb: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any, out: Any) -> int:
-    """Check one scope's inputs against their domains; gives 1 when a fault is to be reported."""
-    fault = 0
-    for k in range(ti[hb + S_IN], ti[hb + S_IN_END]):
-        v = inp[k]
-        p = ti[G_INPUT] + INPUT_FIELDS * k
-        bit = U1 << np.uint64(k & 63)
-        if known(k, inp, ti, tf) == 1:
-            if abs(v) < SMALLEST_NORMAL:
-                v = 0.0
-            x[ti[p]] = v
-            if ti[p + 1] >= 0 and watch_unit(v, row, ti[p + 1]) == 1:
-                out[ti[G_WORDS] + (k >> 6)] |= bit
-                fault = 1
-        else:
-            x[ti[p]] = NAN
-            bits = float_bits(v)
-            if ti[p + 2] == 1 and bits != MISSING_BITS and bits != MISMATCH_BITS:
-                out[k >> 6] |= bit
-                fault = 1
-    return fault
-
-
-@kernel
-def take_arrays(ti: Any, arr: Any, n: Any, out: Any) -> int:
-    """Make arrays with an element that is no number absent; gives 1 when a fault is to be reported."""
-    fault = 0
-    for k in range(ti[G_ARRAYS]):
-        kind = ti[ti[G_KINDS] + k]
-        if kind == K_INTEGERS or n[k] > LONG:
-            continue
-        bad = 0
-        for i in range(n[k]):
-            v = arr[k][i]
-            if not (abs(v) <= LARGEST) and (kind == K_FLOATS or v != v or v > 0.0):
-                bad = 1
-        if bad == 1:
-            n[k] = 0
-            at = ti[G_INPUTS] + k
-            out[at >> 6] |= U1 << np.uint64(at & 63)
-            fault = 1
-    return fault
-
-
-@kernel
-def mark_known(hb: int, row: Any, x: Any, ti: Any, n: Any) -> None:
-    """Note in a row which signals are known to it now, and which ever were."""
-    words = as_u8(row)
-    ever = ti[hb + S_KNOWN]
-    now = ever + ti[G_WORDS]
-    for w in range(ti[G_WORDS]):
-        words[now + w] = U0
-    for k in range(ti[G_INPUTS]):
-        v = x[ti[ti[G_INPUT] + INPUT_FIELDS * k]]
-        words[now + (k >> 6)] |= np.uint64(v == v) << np.uint64(k & 63)
-    for k in range(ti[G_ARRAYS]):
-        at = ti[G_INPUTS] + k
-        words[now + (at >> 6)] |= np.uint64(n[k] > 0) << np.uint64(at & 63)
-    for w in range(ti[G_WORDS]):
-        words[ever + w] |= words[now + w]
-
-
-@kernel
-def foresee(flags: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any) -> None:
-    """Show the replica's signals as the session will see them; moves nothing."""
-    hb = SCOPE_HEADER
-    sample = flags & F_REPLICA
-    if flags & F_MAY_REPLICA != 0:
-        sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)
-    old = flags & F_REPLICA_OLD
-    if sample != 0:
-        old = flags & F_REPLICA_LATE
-    for k in range(ti[hb + S_IN], ti[hb + S_IN_END]):
-        slot = ti[ti[G_INPUT] + INPUT_FIELDS * k]
-        v = row[ti[hb + S_SAVED] + slot - ti[hb + S_BLOCK]]
-        if sample != 0:
-            v = inp[k] if known(k, inp, ti, tf) == 1 else NAN
-        x[slot] = v if old == 0 else NAN
 
 
 @kernel
@@ -285,9 +101,7 @@ def run_detectors(
 
 
 @kernel
-def run_rules(
-    hb: int, row: Any, x: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any
-) -> int:
+def run_rules(hb: int, row: Any, x: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any) -> int:
     """Step one scope's rules and machine; gives 1 when a rule's unknown just expired."""
     words = as_u8(row)
     u = offset_u8(words, ti[hb + S_RULE_U8])
@@ -302,6 +116,20 @@ def run_rules(
     for w in range(count):
         expired |= mine[3 * count + w]
     return 1 if expired != U0 else 0
+
+
+@kernel
+def show_memory(row: Any, ti: Any, out: Any) -> int:
+    """Copy the session's rule words out where a rule matches: the streaks and histories behind it."""
+    matched = U0
+    for w in range(ti[S_RULES + R_WORDS]):
+        matched |= out[ti[S_OUT] + w]
+    if matched == U0:
+        return 0
+    words = as_u8(row)
+    for k in range(ti[G_COPY_SIZE]):
+        out[ti[G_COPY] + k] = words[ti[S_RULE_U8] + k]
+    return B_MATCHED
 
 
 @kernel
@@ -320,8 +148,8 @@ def recall_scope(hb: int, row: Any, ti: Any, out: Any) -> None:
 
 @kernel
 def run_wide(
-    scope: int, turn: int, forced: int, allowed: int, old: int, late: int, row: Any, vec: Any, x: Any, inp: Any, ti: Any,
-    tf: Any, tu: Any, sc: Any, xg: Any, out: Any, kernels: Any, arr: Any, ids: Any, n: Any,
+    scope: int, turn: int, forced: int, allowed: int, old: int, late: int, row: Any, vec: Any, x: Any, inp: Any,
+    ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any, kernels: Any, arr: Any, ids: Any, n: Any,
 ) -> int:  # fmt: skip
     """Bring one replica or device up to date; gives its bits of the result."""
     hb = scope * SCOPE_HEADER
@@ -380,7 +208,7 @@ def run_pass(
     -------
     int
         ``state | previous << 8 | entered << 16`` of the session (of nothing on an observe), with
-        ``B_FAULT``, ``B_REPLICA`` (a replica sample was taken) and ``B_DEVICE``. With ``F_COMPARE``
+        ``B_FAULT``, ``B_REPLICA`` (a replica sample was taken), ``B_DEVICE`` and ``B_MATCHED``. With ``F_COMPARE``
         it is 1 when the content equals that of the stored turn, and nothing moves.
     """
     flags = ctl[C_FLAGS]
@@ -418,5 +246,6 @@ def run_pass(
     mark_known(0, srow, x, ti, n)
     run_detectors(ti[S_DET], ti[S_DET_END], ctl[C_SKIP], srow, svec, x, ti, tf, kernels, arr, ids, n)
     fault |= run_rules(0, srow, x, ti, tf, tu, sc, xg, out)
+    result |= show_memory(srow, ti, out)
     state = np.int64(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]])
     return result | state | (B_FAULT if fault == 1 else 0)

@@ -333,6 +333,15 @@ class Decision(tuple[Any, ...]):
         """Report actions that the host carried out; pass it as ``Turn(applied=...)``."""
         return Receipt(self.session_id, self.turn_id, tuple(done))
 
+    def __copy__(self) -> Decision:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Decision:
+        return self
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise TypeError("a Decision reads itself through its engine and cannot be pickled; send decision.to_dict()")
+
     def __repr__(self) -> str:
         return f"Decision({self.scope}={self.session_id!r}, turn_id={self.turn_id}, state={self.state!r})"
 

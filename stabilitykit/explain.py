@@ -94,8 +94,8 @@ def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
         value = evidence.value(Node("out" if "." in name else "sig", name=name, text=f"\0{name}"))
         spec = CATALOGUE.get(name) or p.pack.signals.get(name)
         shown: Any = UNKNOWN if math.isnan(value) else value
-        if spec is not None and spec.kind == "enum" and shown is not UNKNOWN:
-            shown = spec.values[int(value)]
+        if spec is not None and spec.kind in ("enum", "bool") and shown is not UNKNOWN:
+            shown = spec.values[int(value)] if spec.kind == "enum" else str(value != 0.0).lower()
         detector, _, output = name.partition(".")
         if output:
             values.setdefault(detector, {})[output] = shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging  # noqa: F401 - registers before us, so that its locks are taken after ours
 import os
 import threading
 import weakref

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stabilitykit import compiled as c
+from stabilitykit import header as c
+from stabilitykit.compiled import run_pass
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
 from stabilitykit.kernels.warmup import warm_up
 from stabilitykit.migrate import Migration
-from stabilitykit.packing import gather, make_packer
+from stabilitykit.packing import gather, make_array_test, make_packer
 from stabilitykit.plan import resolve_actions
 from stabilitykit.program import Program, Span, walk
 from stabilitykit.rules.pack import Rule
@@ -53,22 +54,30 @@ class Generation:
         self.is_wide = any(program.ti[k * c.SCOPE_HEADER + c.S_ACTIVE] for k in (1, 2))
         self.origin: Generation | None = None
         self._steps: tuple[Migration, ...] = ()
-        self._has_lengths = False
+        self.has_lengths = False
         self.session_out = program.out_at[0]
+        self.is_many = program.rules[0].words > 1
         self._allocate(is_compiled)
         self._plans: dict[tuple[int, ...], tuple[tuple[Action, ...], tuple[Suppressed, ...]]] = {}
         self._names = tuple(s.name for s in self.pack.states)
-        self.worst = len(self._names) - 1
+        worst = len(self._names) - 1
+        self._kept = frozenset(k for k, s in enumerate(self.pack.states) if s.while_ or k == worst)
+
+    def keeps(self, state: int) -> bool:
+        """Tell whether sessions in a state are the last to be dropped: the worst, and all that act every turn."""
+        return state in self._kept
 
     # -- buffers
 
     def _allocate(self, is_compiled: bool | None) -> None:
         p = self.program
         self.block = np.zeros(_INPUTS + len(p.scalars), np.int64)
-        self._shown = np.zeros(p.out_words + p.values.size)
-        self.out = self._shown[: p.out_words].view(np.uint64)
-        self.x = self._shown[p.out_words :]
+        end = p.out_words + p.values.size
+        self._shown = np.zeros(end + p.rules[0].u8)
+        self.out = self._shown.view(np.uint64)
+        self.x = self._shown[p.out_words : end]
         self.x[:] = p.values
+        self.shown_memory: Callable[[], bytes] = memoryview(self._shown[end:]).cast("B").tobytes
         self.out_words = memoryview(self.out)
         self.snapshot: Callable[[], bytes] = memoryview(self._shown[: p.out_words + p.live]).cast("B").tobytes
         self.inputs = self.block[_INPUTS:].view(np.float64)
@@ -85,7 +94,8 @@ class Generation:
         self.bound: list[NDArray[Any]] = list(self._staging)
         self.into = memoryview(self.block).cast("B")[8 * _ROWS :]
         self.pack_into = struct.Struct(f"=6Q3q{len(p.scalars)}d").pack_into
-        self.pack_turn = make_packer(p.scalars)
+        self.pack_turn = make_packer(p.scalars, self.pack_into, self.into)
+        self.has_arrays = make_array_test([a.spec.name for a in p.arrays])
         self.array_names = tuple(a.spec.name for a in p.arrays)
         fixed = [
             self.control, self.x, self.inputs, p.ti, p.tf, p.tu, *self._scratch, self.out,
@@ -93,7 +103,7 @@ class Generation:
         ]  # fmt: skip
         kernels = [d.spec.kernel for d in p.detectors]
         # None: numba is absent, switched off or broken, and the plain functions serve.
-        self._warm = warm_up(c.run_pass, c.ARGUMENTS, kernels) if is_compiled is not False else None
+        self._warm = warm_up(run_pass, c.ARGUMENTS, kernels) if is_compiled is not False else None
         self.is_compiled = self._warm is not None
         self.call: Callable[[int], int] = self._call_plain
         self.address = 0
@@ -118,12 +128,12 @@ class Generation:
             made = (ctypes.c_float * size).from_address(vec) if size else np.zeros(0, np.float32)
             rows.append(np.ctypeslib.as_array(made) if size else made)  # type: ignore[arg-type]
         with np.errstate(all="ignore"):  # overflow gives unknown; it is no reason to warn
-            return int(c.run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
+            return int(run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
 
     def take_arrays(self, source: Callable[[str], Any]) -> list[Fault]:
         """Bring the array inputs in from where they are found; gives the faults found on the way."""
         faults: list[Fault] = []
-        self._has_lengths = True
+        self.has_lengths = True
         for k, a in enumerate(self.program.arrays):
             value = source(a.spec.name)
             self.length_of[k] = 0
@@ -139,8 +149,12 @@ class Generation:
         name = a.spec.name
         try:
             array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            if array.size == 0:
+                return None
+            if np.ma.is_masked(array):
+                return Fault("invalid", name, "masked elements")
             if array.dtype.kind not in "fiub" or (a.spec.dtype == "int64" and array.dtype.kind == "f"):
-                return Fault("type_mismatch", name, f"array of {array.dtype}")
+                return Fault("type_mismatch", name, f"array of {array.dtype.name}")
             size = array.size
             if array.ndim != 1 and name not in ("snapshot", "attention_mask"):
                 return Fault("dimension", name, f"{array.ndim} dimensions")
@@ -155,7 +169,8 @@ class Generation:
                 self._staging[k][:size] = array.reshape(-1)
             self.bound[k] = self._staging[k]
         else:
-            self.bound[k] = np.ascontiguousarray(array.reshape(-1), a.spec.dtype)
+            with np.errstate(all="ignore"):
+                self.bound[k] = np.ascontiguousarray(array.reshape(-1), a.spec.dtype)
         if self.is_compiled:
             self._point(k, self.bound[k])
         self.length_of[k] = size
@@ -163,13 +178,9 @@ class Generation:
 
     def forget_arrays(self) -> None:
         """Mark every array input as absent."""
-        self._has_lengths = False
+        self.has_lengths = False
         for k in range(len(self.array_names)):
             self.length_of[k] = 0
-
-    def has_arrays(self, turn: Any) -> bool:
-        """Tell whether a turn brings any array that the pack reads."""
-        return any(getattr(turn, name) is not None for name in self.array_names)
 
     def bring(
         self, turn: Any, session: Session, replica: Memory, device: Memory, flags: int, skip: int,
@@ -181,14 +192,14 @@ class Generation:
             if self.has_arrays(turn):
                 session.need_vector()
                 faults = self.take_arrays(partial(getattr, turn))
-            elif self._has_lengths:
+            elif self.has_lengths:
                 self.forget_arrays()
         head = (
             session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, skip,
         )  # fmt: skip
         if values is None:
             try:
-                self.pack_turn(self.pack_into, self.into, turn, *head)
+                self.pack_turn(turn, *head)
                 return faults
             except Exception:  # a strange value: read them one by one
                 values, found = gather(turn, self.program.scalars, functions)
@@ -371,11 +382,12 @@ class Generation:
             return (), ()
         spoken = self._spoken(decision)
         key = (spoken[0], *(v for k in spoken for v in (self.words(decision, k, 2), self.machine_word(decision, k))))
-        if key not in self._plans:
+        plan = self._plans.get(key)
+        if plan is None:
             if len(self._plans) > 4096:
-                self._plans.clear()
-            self._plans[key] = resolve_actions(self._wanted(decision, spoken), self.pack.actions)
-        return self._plans[key]
+                self._plans.clear()  # another thread may read at this moment: nothing is looked up twice
+            plan = self._plans[key] = resolve_actions(self._wanted(decision, spoken), self.pack.actions)
+        return plan
 
     def _wanted(self, decision: Decision, spoken: Sequence[int]) -> list[Action]:
         wanted: list[Action] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from stabilitykit.errors import TurnError
 
-__all__ = ["MAX_ID_BYTES", "check_id", "check_turn_id", "hashed"]
+__all__ = ["MAX_ID_BYTES", "check_id", "check_number", "hashed"]
 
 MAX_ID_BYTES = 128
 
@@ -27,11 +27,12 @@ def check_id(value: Any, what: str) -> None:
         raise TurnError(f"{what} must have at most {MAX_ID_BYTES} bytes, not {size}")
 
 
-def check_turn_id(value: Any) -> int:
-    """Refuse a turn id that is no whole number in [0, 2**63)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise TurnError(f"turn_id must be a whole number in [0, 2**63), not {value!r:.40}")
-    return value
+def check_number(value: Any, what: str) -> None:
+    """Refuse a turn id or revision that is no whole number in [0, 2**63)."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TurnError(f"{what} must be an int, not {type(value).__name__}")
+    if not 0 <= value < 1 << 63:
+        raise TurnError(f"{what} must be in [0, 2**63)")
 
 
 def hashed(value: Any, key: bytes) -> str:

@@ -6,6 +6,7 @@ else the standard library's ``logging`` at level INFO under ``stabilitykit``.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any
 
@@ -31,7 +32,6 @@ class Journal:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self.dropped_count = {"ttl": 0, "capacity": 0}
 
     def changed(self, decision: Decision) -> None:
         """Log that a session, replica or device entered another state."""
@@ -50,8 +50,7 @@ class Journal:
         )
 
     def dropped(self, session: Session, why: str) -> None:
-        """Count a session that left for want of room or by age; log it when it was in trouble."""
-        self.dropped_count[why] += 1
+        """Log a session that left for want of room or by age when it was in trouble."""
         if session.kept and not self._is_off():
             state = session.decision.state if session.decision is not None else ""
             self._write("session_dropped", id=hashed(session.key[1], self._key), why=why, state=state)
@@ -63,10 +62,8 @@ class Journal:
     @staticmethod
     def _write(event: str, **fields: Any) -> None:
         # A broken log pipeline must not cost the host its reply.
-        try:
+        with contextlib.suppress(Exception):
             if structlog.is_configured():
                 structlog.get_logger("stabilitykit").info(event, **fields)
             else:
                 _standard.info("%s %s", event, " ".join(f"{k}={v}" for k, v in fields.items()))
-        except Exception:
-            _standard.debug("event lost: %s", event)

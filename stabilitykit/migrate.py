@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterable, Iterator
+
 import attrs
 import numpy as np
 
+from stabilitykit import header as c
 from stabilitykit.errors import ReloadRefused
 from stabilitykit.program import Program, RowLayout, Span
 from stabilitykit.rules.tables import MEMORY_WORDS
@@ -12,7 +16,8 @@ from stabilitykit.session import Memory, Rows
 
 __all__ = ["Migration", "MigrationReport", "plan_migration"]
 
-_DTYPES = {"f8": np.float64, "u8": np.uint64, "u4": np.uint32, "u2": np.uint16}
+_BYTES = {"f8": 8, "u8": 8, "u4": 4, "u2": 2}
+_WORDS = {"bit": MEMORY_WORDS, "flag": 1}
 
 
 @attrs.frozen
@@ -33,37 +38,50 @@ class MigrationReport:
 
 @attrs.frozen(eq=False)
 class Migration:
-    """How one scope's rows become rows of the new layout."""
+    """How one scope's rows become rows of the new layout.
 
-    pairs: tuple[tuple[Span, Span], ...]
+    Parameters
+    ----------
+    moves
+        Pieces to copy: bytes into the old row, into the new one, and how many.
+    bits
+        Bits to copy: first word in the old row and in the new one, words, shift to the left, mask.
+    vectors
+        Pieces of the vector block, in float32 elements.
+    machine
+        Where the state stands in either row.
+    states
+        Index of a state to its index in the new pack.
+    is_wide
+        A replica or device has its vector block from birth, a session with its first array.
+    """
+
+    moves: tuple[tuple[int, int, int], ...]
+    bits: tuple[tuple[int, int, int, int, int], ...]
+    vectors: tuple[tuple[int, int, int], ...]
+    machine: tuple[int, int]
     states: tuple[int, ...]
+    is_wide: bool
 
     def apply(self, memory: Memory, rows: Rows) -> None:
         """Move one instance into a row of the new layout."""
-        old, new_at = memory.rows.view(memory.row), rows.take()
-        new = rows.view(new_at)
-        old_words, new_words = old.view(np.uint64), new.view(np.uint64)
+        new_at = rows.take()
+        for source, target, size in self.moves:
+            ctypes.memmove(new_at + target, memory.row + source, size)
+        old, new = memory.rows.words(memory.row), rows.words(new_at)
+        for a, b, count, shift, mask in self.bits:
+            for k in range(count):
+                bits = old[a + k] & mask
+                new[b + k] |= bits << shift if shift >= 0 else bits >> -shift
+        new[self.machine[1]] = self.states[old[self.machine[0]]]
         vec = memory.vec
         memory.vec, memory.vec_at = None, 0
-        fresh = rows.vector and vec is not None
-        if fresh:
-            memory.vec = np.zeros(rows.vector, np.float32)
-            memory.vec_at = memory.vec.ctypes.data
-        for a, b in self.pairs:
-            if a.kind == "bit":
-                for k in range(MEMORY_WORDS):
-                    bit = old_words[a.at + k] >> np.uint64(a.size) & np.uint64(1)
-                    new_words[b.at + k] |= bit << np.uint64(b.size)
-            elif a.kind == "state":
-                new_words[b.at] = self.states[int(old_words[a.at])]
-            elif a.kind == "vec":
-                if vec is not None and memory.vec is not None:
-                    memory.vec[b.at : b.at + b.size] = vec[a.at : a.at + a.size]
-            else:
-                view = _DTYPES[a.kind]
-                new.view(view)[b.at : b.at + b.size] = old.view(view)[a.at : a.at + a.size]
         memory.rows.give(memory.row)
         memory.rows, memory.row = rows, new_at
+        block = memory.need_vector() if self.is_wide or vec is not None else None
+        if block is not None and vec is not None:
+            for source, target, size in self.vectors:
+                block[target : target + size] = vec[source : source + size]
 
 
 def plan_migration(old: Program, new: Program) -> tuple[tuple[Migration, ...], MigrationReport]:
@@ -77,27 +95,81 @@ def plan_migration(old: Program, new: Program) -> tuple[tuple[Migration, ...], M
     states = _states(old, new)
     kept = started = dropped = 0
     found: list[Migration] = []
-    for before, after in zip(old.rows, new.rows, strict=True):
+    for scope, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
         mine, theirs = _named(before), _named(after)
-        pairs = tuple(
-            (mine[name], span)
-            for name, span in theirs.items()
-            if name in mine and _fits(mine[name], span)
-        )
+        pairs = [(mine[name], span) for name, span in theirs.items() if name in mine and _fits(mine[name], span)]
         kept += len(pairs)
         started += len(theirs) - len(pairs)
         dropped += len(mine) - len(pairs)
-        found.append(Migration(pairs, states))
+        mine, theirs = _unnamed(old, scope), _unnamed(new, scope)
+        pairs += [(mine[name], span) for name, span in theirs.items() if name in mine]
+        machine = (before.machine, after.machine)
+        found.append(Migration(_moves(pairs), _bits(pairs), _vectors(pairs), machine, states, scope > 0))
     return tuple(found), MigrationReport(kept, started, dropped)
 
 
 def _named(layout: RowLayout) -> dict[str, Span]:
-    # "saved" is the block of values of a wider scope: its slots differ between programs.
+    # What stands in these blocks has no name of its own: see _unnamed.
     return {s.name: s for s in layout.spans if s.name not in ("saved", "known", "present", "reported")}
 
 
+def _unnamed(program: Program, scope: int) -> dict[str, Span]:
+    """Give the values of a wider scope's last sample, and which signals were ever known and reported.
+
+    They follow from the pack, so the report does not count them.
+    """
+    layout = program.rows[scope]
+    found: dict[str, Span] = {}
+    names = [s.spec.name for s in program.scalars] + [a.spec.name for a in program.arrays]
+    for k, name in enumerate(names):
+        found[f"known:{name}"] = Span("", "flag", layout.known + (k >> 6), k & 63)
+        found[f"reported:{name}"] = Span("", "flag", layout.reported + (k >> 6), k & 63)
+    if scope:
+        head = program.ti[scope * c.SCOPE_HEADER : (scope + 1) * c.SCOPE_HEADER]
+        start, size, saved = int(head[c.S_BLOCK]), int(head[c.S_BLOCK_SIZE]), int(head[c.S_SAVED])
+        for name, slot in _slots(program, scope):
+            if start <= slot < start + size:
+                found[name] = Span("", "f8", saved + slot - start, 1)
+    return found
+
+
+def _slots(program: Program, scope: int) -> Iterator[tuple[str, int]]:
+    memory = {d.id: d.memory or d.id for d in program.detectors}
+    for name, slot in program.slots.items():
+        detector, _, output = name.partition(".")
+        yield (f"output:{memory[detector]}.{output}" if output else f"signal:{name}"), slot
+    yield from ((f"node:{text}", slot) for (k, text), slot in program.node_slots.items() if k == scope)
+    for rule_id, slot in program.rule_slots.items():
+        yield f"rule:{program.pack.rule(rule_id).memory or rule_id}", slot
+
+
 def _fits(a: Span, b: Span) -> bool:
-    return a.kind == b.kind and (a.kind == "bit" or a.size == b.size)
+    return a.kind == b.kind and (a.kind in _WORDS or a.size == b.size)
+
+
+def _moves(pairs: Iterable[tuple[Span, Span]]) -> tuple[tuple[int, int, int], ...]:
+    """Join neighbours: a session whose pack did not change is a few pieces, not hundreds."""
+    plain = [(a.at, b.at, a.size, _BYTES[a.kind]) for a, b in pairs if a.kind in _BYTES]
+    joined: list[tuple[int, int, int]] = []
+    for source, target, size in sorted((a * unit, b * unit, count * unit) for a, b, count, unit in plain):
+        if joined and joined[-1][0] + joined[-1][2] == source and joined[-1][1] + joined[-1][2] == target:
+            joined[-1] = (*joined[-1][:2], joined[-1][2] + size)
+        elif size:
+            joined.append((source, target, size))
+    return tuple(joined)
+
+
+def _bits(pairs: Iterable[tuple[Span, Span]]) -> tuple[tuple[int, int, int, int, int], ...]:
+    masks: dict[tuple[int, int, int, int], int] = {}
+    for a, b in pairs:
+        if a.kind in _WORDS:
+            key = (a.at, b.at, _WORDS[a.kind], b.size - a.size)
+            masks[key] = masks.get(key, 0) | 1 << a.size
+    return tuple((*key, mask) for key, mask in masks.items())
+
+
+def _vectors(pairs: Iterable[tuple[Span, Span]]) -> tuple[tuple[int, int, int], ...]:
+    return tuple((a.at, b.at, a.size) for a, b in pairs if a.kind == "vec" and a.size)
 
 
 def _states(old: Program, new: Program) -> tuple[int, ...]:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stabilitykit import compiled as c
+from stabilitykit import header as c
 from stabilitykit.decision import Decision, Fault
-from stabilitykit.errors import UsageError
+from stabilitykit.errors import UnknownSignal, UsageError
 from stabilitykit.generation import Generation
 from stabilitykit.identity import check_id
 from stabilitykit.journal import Journal
 from stabilitykit.packing import read_value
 from stabilitykit.session import Instance
 from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
-from stabilitykit.turn import Turn, is_missing
+from stabilitykit.turn import MISSING, Turn, is_missing
 
 __all__ = ["Scopes"]
 
 _TIME = SignalSpec("timestamp_s", "s", "session", "a time", "number", -math.inf, math.inf)
 _TIMES = ("timestamp_s", "replica_sample_s", "device_sample_s")
-_FOREVER = 1e300
 
+_NOBODY = ("", "")
+_NEVER: tuple[float | None, list[Fault]] = (None, [])
+"""The moment that was not given; nobody adds to its faults."""
 _NAMES = ("", "replica", "device")
 _MAY = (0, c.F_MAY_REPLICA, c.F_MAY_DEVICE)
 _OLD = (0, c.F_REPLICA_OLD, c.F_DEVICE_OLD)
@@ -35,7 +37,7 @@ _TAKEN = (0, c.B_REPLICA, c.B_DEVICE)
 def moment(value: Any, field: str) -> tuple[float | None, list[Fault]]:
     """Read a time: None where it is not given or cannot order anything, then with a fault."""
     if value.__class__ is float:
-        if -_FOREVER < value < _FOREVER:
+        if -math.inf < value < math.inf:
             return value, []
         return None, [] if is_missing(value) else [Fault("invalid", field)]
     if value is None:
@@ -43,7 +45,13 @@ def moment(value: Any, field: str) -> tuple[float | None, list[Fault]]:
     number, fault = read_value(_TIME, value)
     if fault is not None:
         return None, [Fault("type_mismatch", field, fault.detail)]
-    return (number, []) if abs(number) < _FOREVER else (None, [Fault("invalid", field)])
+    return (number, []) if math.isfinite(number) else (None, [Fault("invalid", field)])
+
+
+def check_place(name: Any, scope: int) -> None:
+    """Refuse a name of a replica or device that can never work."""
+    if name is not None:
+        check_id(name, _NAMES[scope])
 
 
 class Scopes:
@@ -61,20 +69,27 @@ class Scopes:
         self.sample_ttl_s = sample_ttl_s
         self.capacity = capacity
         self.held: tuple[OrderedDict[Any, Instance], ...] = (OrderedDict(), OrderedDict(), OrderedDict())
+        self._idle: Instance
 
-    def find(self, live: Generation, scope: int, tenant: Any, name: Any) -> Instance:
-        """Find an instance, or give birth to it; the name None is the tenant's default one."""
+    def find(self, live: Generation, scope: int, tenant: Any, name: Any, other: Any = None) -> Instance:
+        """Find an instance, or give birth to it; the name None is the tenant's default one.
+
+        ``other`` is the name that is looked for next: where it can never work nothing is born.
+        """
         key = (tenant, name)
         shelf = self.held[scope]
-        instance = shelf.get(key)
+        try:
+            instance = shelf.get(key)
+        except Exception:  # not even hashable: the check says so
+            instance = None
         if instance is None or instance.rows is not live.rows[scope]:
+            check_place(name, scope)
+            check_place(other, 3 - scope)
             return self._unusual(live, scope, key, instance)
         shelf.move_to_end(key)
         return instance
 
     def _unusual(self, live: Generation, scope: int, key: tuple[Any, Any], old: Instance | None) -> Instance:
-        if key[1] is not None:
-            check_id(key[1], _NAMES[scope])
         shelf = self.held[scope]
         if old is not None:
             live.migrate(old, scope)
@@ -82,26 +97,42 @@ class Scopes:
             return old
         while len(shelf) >= self.capacity:
             shelf.popitem(last=False)[1].release()
-        rows = live.rows[scope]
-        instance = Instance(rows, rows.take(), key=key)
-        instance.need_vector()
-        shelf[key] = instance
+        instance = shelf[key] = _born(live, scope, key)
         return instance
 
-    def place(self, live: Generation, turn: Turn) -> tuple[Instance, Instance, int, list[Fault]]:
+    def _seen(self, live: Generation, scope: int, tenant: Any, name: Any) -> Instance:
+        """Give a copy for a peek: an unknown one is not stored, a known one stays in its place."""
+        key = (tenant, name)
+        instance = self.held[scope].get(key)
+        if instance is None:
+            return _born(live, scope, key)
+        live.migrate(instance, scope)
+        return instance.copy()
+
+    def place(
+        self, live: Generation, turn: Turn, is_peek: bool = False
+    ) -> tuple[Instance, Instance, int, Sequence[Fault]]:
         """Find the replica and device of a turn, and say what it may do to them."""
-        replica = self.find(live, 1, turn.tenant, turn.replica)
-        device = self.find(live, 2, turn.tenant, turn.device)
-        now, faults = moment(turn.timestamp_s, "timestamp_s")
+        if not live.is_wide:  # nobody reads a sample or its time
+            if is_peek:
+                return _born(live, 1, _NOBODY), _born(live, 2, _NOBODY), c.F_TURN, ()
+            return self._idle, self._idle, c.F_TURN, ()
+        if is_peek:
+            replica = self._seen(live, 1, turn.tenant, turn.replica)
+            device = self._seen(live, 2, turn.tenant, turn.device)
+        else:
+            replica = self.find(live, 1, turn.tenant, turn.replica, turn.device)
+            device = self.find(live, 2, turn.tenant, turn.device)
+        now, faults = _NEVER if turn.timestamp_s is MISSING else moment(turn.timestamp_s, "timestamp_s")
         flags = c.F_TURN
         for scope, instance, said in ((1, replica, turn.replica_sample_s), (2, device, turn.device_sample_s)):
-            at, more = moment(said, _TIMES[scope])
-            faults += more
+            at, more = _NEVER if said is MISSING else moment(said, _TIMES[scope])
+            faults = [*faults, *more] if more else faults
             if instance.beats(at):
                 flags |= _MAY[scope]
-                if self.is_old(now, now if at is None else at):
+                if now is not None and self.is_old(now, now if at is None else at):
                     flags |= _LATE[scope]
-            if self.is_old(now, instance.taken_s):
+            if now is not None and self.is_old(now, instance.taken_s):
                 flags |= _OLD[scope]
         return replica, device, flags, faults
 
@@ -125,10 +156,18 @@ class Scopes:
                     instance.sampled_s = at
                     instance.is_timed = True
 
+    def tell(self, live: Generation, names: tuple[Any, Any], decision: Decision, journal: Journal) -> None:
+        """Log the states that a turn's samples have changed."""
+        for scope, name in enumerate(names, 1):
+            word = live.machine_word(decision, scope)
+            if decision._code & _TAKEN[scope] and word >> 16 & 1:
+                journal.changed(_made(live, name, word, decision._snapshot, (), scope))
+
     def idle(self, live: Generation) -> Instance:
         """Give the instance that stands in where a pack has nothing of the wider scopes."""
         rows = live.rows[1] if live.rows[1].nbytes >= live.rows[2].nbytes else live.rows[2]
-        return Instance(rows, rows.take())
+        self._idle = Instance(rows, rows.take())
+        return self._idle
 
     def sampled(self, live: Generation, replica: Any, device: Any, signals: Mapping[str, Any]) -> set[int]:
         """Say whose sample these signals are.
@@ -138,6 +177,8 @@ class Scopes:
         UsageError
             A name that is no replica or device signal.
         """
+        check_place(replica, 1)
+        check_place(device, 2)
         found = {_scope_of(live, name) for name in signals}
         return found or {2 if replica is None and device is not None else 1}
 
@@ -152,7 +193,7 @@ class Scopes:
     ) -> Decision:
         """Take one sample in; an old one is ``stale`` and moves nothing."""
         tenant, replica_name, device_name = names
-        instances = (self.find(live, 1, tenant, replica_name), self.find(live, 2, tenant, device_name))
+        instances = (self.find(live, 1, tenant, replica_name, device_name), self.find(live, 2, tenant, device_name))
         at, faults = moment(timestamp_s, "timestamp_s")
         flags = 0
         for scope, instance in enumerate(instances, 1):
@@ -182,7 +223,8 @@ class Scopes:
             values.append(number)
             if fault is not None:
                 faults.append(fault)
-        live.take_arrays(lambda name: signals.get(name))
+        arrays = live.take_arrays(lambda name: signals.get(name))
+        faults += [f for f in arrays if flags & _FORCED[_scope_of(live, f.signal)]]
         replica, device = instances
         live.pack_into(
             live.into, 0, 0, 0, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0, 0, *values
@@ -221,8 +263,16 @@ def _made(
     return tuple.__new__(Decision, (live, name or "", 0, code, snapshot, faults, b"", SCOPES[scope]))
 
 
+def _born(live: Generation, scope: int, key: tuple[Any, Any]) -> Instance:
+    instance = Instance(live.rows[scope], live.rows[scope].take(), key=key)
+    instance.need_vector()
+    return instance
+
+
 def _scope_of(live: Generation, name: str) -> int:
     spec = live.pack.signals.get(name) or CATALOGUE.get(name)
-    if spec is None or spec.scope == "session":
+    if spec is None:
+        raise UnknownSignal(f"{name!r:.60} is no signal")
+    if spec.scope == "session":
         raise UsageError(f"{name!r} is no replica or device signal")
     return SCOPES.index(spec.scope)

@@ -9,9 +9,9 @@ from typing import Any
 from stabilitykit.decision import Fault
 from stabilitykit.program import ScalarInput
 from stabilitykit.signals import SignalSpec
-from stabilitykit.turn import MISSING
+from stabilitykit.turn import MISSING, is_missing
 
-__all__ = ["HEAD", "MISMATCH", "gather", "make_packer", "read_value"]
+__all__ = ["HEAD", "MISMATCH", "gather", "make_array_test", "make_packer", "read_value"]
 
 MISMATCH: float = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_4241_4421))[0]
 INVALID = float("nan")
@@ -24,13 +24,13 @@ def words_of(spec: SignalSpec) -> dict[Any, float]:
     return {None: MISSING, **{word: float(i) for i, word in enumerate(spec.values)}}
 
 
-def make_packer(scalars: Sequence[ScalarInput]) -> Callable[..., None]:
-    """Make ``pack(into, buffer, turn, *head)`` that reads exactly the fields this pack reads.
+def make_packer(scalars: Sequence[ScalarInput], pack_into: Callable[..., None], buffer: Any) -> Callable[..., None]:
+    """Make ``pack(turn, *head)`` that writes into the buffer; it reads exactly the fields this pack reads.
 
     The function is written once a load, from catalogue names alone, as attrs writes ``__init__``;
     no rule becomes code. It raises whatever a strange value raises: then ``gather`` takes over.
     """
-    space: dict[str, Any] = {"M": MISSING, "EMPTY": {}}
+    space: dict[str, Any] = {"M": MISSING, "EMPTY": {}, "into": pack_into, "at": buffer}
     fields = []
     for k, scalar in enumerate(scalars):
         name = scalar.spec.name
@@ -41,10 +41,16 @@ def make_packer(scalars: Sequence[ScalarInput]) -> Callable[..., None]:
         fields.append(source)
     body = ", ".join(["row, vec, rrow, rvec, drow, dvec, flags, skip, t.revision", *fields])
     extra = "    e = (t.extra or EMPTY).get\n" if any(s.declared for s in scalars) else ""
-    head = "def pack(into, at, t, row, vec, rrow, rvec, drow, dvec, flags, skip):\n"
+    head = "def pack(t, row, vec, rrow, rvec, drow, dvec, flags, skip):\n"
     exec(f"{head}{extra}    into(at, 0, {body})\n", space)  # noqa: S102 - names from the catalogue only
     made: Callable[..., None] = space["pack"]
     return made
+
+
+def make_array_test(names: Sequence[str]) -> Callable[[Any], bool]:
+    """Make the test whether a turn brings any of these arrays."""
+    found: Callable[[Any], bool] = eval("lambda t: " + (" or ".join(f"t.{n} is not None" for n in names) or "False"))
+    return found
 
 
 def read_value(spec: SignalSpec, value: Any) -> tuple[float, Fault | None]:
@@ -55,15 +61,13 @@ def read_value(spec: SignalSpec, value: Any) -> tuple[float, Fault | None]:
         if isinstance(value, str):
             found = words_of(spec).get(value)
             return (INVALID, None) if found is None else (found, None)
-        if isinstance(value, float) and value != value:
-            return value, None
+        if is_missing(value):
+            return MISSING, None
         return MISMATCH, Fault("type_mismatch", spec.name, f"{type(value).__name__}, not a word")
     try:
         if isinstance(value, (str, bytes, complex)):
             raise TypeError
         return float(value), None
-    except OverflowError:
-        return INVALID, None
     except Exception:  # a host's own number type may raise anything: it is a bad value, not our failure
         return MISMATCH, Fault("type_mismatch", spec.name, f"{type(value).__name__}, not a number")
 

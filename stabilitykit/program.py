@@ -12,12 +12,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from stabilitykit import compiled as c
+from stabilitykit import header as c
 from stabilitykit.errors import PackError, Problem
 from stabilitykit.kernels.blob import Blob
+from stabilitykit.layout import ArrayInput, Blocks, RowGrower, RowLayout, ScalarInput, Span, walk
 from stabilitykit.machine import build_machine_tables, machine_words
 from stabilitykit.rules.lower import CONSTANTS, Lowering
-from stabilitykit.rules.pack import DetectorUse, Node, Pack
+from stabilitykit.rules.pack import DetectorUse, Pack
 from stabilitykit.rules.tables import MEMORY_WORDS, RuleTables, build_rule_tables
 from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
 
@@ -30,56 +31,6 @@ _DERIVED: tuple[tuple[str, int, tuple[str, str, str]], ...] = (
     ("context_usage_ratio", 2, ("input_tokens", "output_tokens", "context_window_tokens")),
     ("is_history_truncated", 3, ("sent_tokens", "input_tokens", "input_tokens")),
 )
-
-
-@attrs.frozen
-class ScalarInput:
-    """One scalar signal that the pack reads; ``reported`` is False for the parts of a derived one."""
-
-    spec: SignalSpec
-    declared: bool
-    reported: bool
-
-
-@attrs.frozen
-class ArrayInput:
-    """One array signal that the pack reads; ``length`` is enforced when not 0."""
-
-    spec: SignalSpec
-    length: int
-
-
-@attrs.frozen
-class Span:
-    """A named piece of a row: what survives a reload, an export, a change of model.
-
-    ``kind`` is f8, u8, u4, u2 (``at`` and ``size`` in elements of that type) or bit (one rule: ``at``
-    is the first word of its 64, ``size`` its bit).
-    """
-
-    name: str
-    kind: str
-    at: int
-    size: int
-
-
-@attrs.frozen(eq=False)
-class RowLayout:
-    """Memory of one scope instance: a row of 8-byte units, and a vector block."""
-
-    template: NDArray[np.float64]
-    spans: tuple[Span, ...]
-    vector: int
-    machine: int
-    known: int
-    reported: int
-    model_spans: tuple[Span, ...] = ()
-    rebase: dict[str, tuple[Span, ...]] = attrs.field(factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the row, without the vector block."""
-        return int(self.template.nbytes)
 
 
 @attrs.frozen(eq=False)
@@ -107,23 +58,6 @@ class Program:
     skip_on: dict[str, int]
 
 
-@attrs.define
-class _Blocks:
-    """Hands out slots block by block, and resolves them once the blocks are complete."""
-
-    sizes: list[int] = attrs.field(factory=lambda: [0, 0, 0, 0])
-
-    def __call__(self, block: int) -> int:
-        self.sizes[block] += 1
-        return block << 20 | self.sizes[block] - 1
-
-    def start(self, block: int) -> int:
-        return sum(self.sizes[:block])
-
-    def resolve(self, slot: int) -> int:
-        return self.start(slot >> 20) + (slot & (1 << 20) - 1)
-
-
 def build_program(pack: Pack, *, row_limit: int = 16384, vector_limit: int = 65536) -> Program:
     """Lay a checked pack out.
 
@@ -138,7 +72,7 @@ def build_program(pack: Pack, *, row_limit: int = 16384, vector_limit: int = 655
 class _Builder:
     def __init__(self, pack: Pack) -> None:
         self.pack = pack
-        self.blocks = _Blocks()
+        self.blocks = Blocks()
         self.blob = Blob(c.HEADER)
         self.slots: dict[str, int] = {}
         self.scalars: list[ScalarInput] = []
@@ -184,6 +118,8 @@ class _Builder:
         self._write_inputs()
         head[c.G_DETECTORS] = self.blob.ints(self.detector_table)
         values = np.full(sum(self.blocks.sizes) or 1, np.nan)
+        # Behind the words and the values: a copy of the session's rule words, made when a rule matches.
+        head[c.G_COPY], head[c.G_COPY_SIZE] = out + values.size, rules[0].u8
         for value, slot in lowering.constants.items():
             values[self.blocks.resolve(slot)] = value
         ti, tf, tu = self.blob.arrays()
@@ -236,7 +172,7 @@ class _Builder:
 
     def _lay_out(self, scope: int, tables: RuleTables, lowering: Lowering) -> RowLayout:
         head, hb = self.blob.header, scope * c.SCOPE_HEADER
-        row = _Row()
+        row = RowGrower()
         row.take("content", "u8", 1)
         mine = [k for k, s in enumerate(self.scalars) if s.spec.scope == SCOPES[scope]]
         words = (len(self.scalars) + len(self.arrays) + 63) // 64
@@ -285,7 +221,7 @@ class _Builder:
     def _model_bound(self) -> set[str]:
         return {f"{d.memory or d.id}:{kind}" for d in self.detectors if d.spec.model_bound for kind in _KINDS}
 
-    def _rebase(self, row: _Row) -> dict[str, tuple[Span, ...]]:
+    def _rebase(self, row: RowGrower) -> dict[str, tuple[Span, ...]]:
         found: dict[str, list[Span]] = {}
         for d in self.detectors:
             for action, reaction in d.spec.on_applied.items():
@@ -302,7 +238,7 @@ class _Builder:
                     found[action] = found.get(action, 0) | 1 << k
         return found
 
-    def _write_derived(self, row: _Row) -> None:
+    def _write_derived(self, row: RowGrower) -> None:
         head = self.blob.header
         index = {s.spec.name: k for k, s in enumerate(self.scalars)}
         rows = [
@@ -314,7 +250,7 @@ class _Builder:
         head[c.S_DERIVED], head[c.S_DERIVED_END] = 0, len(rows)
         head[c.S_PREVIOUS] = row.take("derived:previous", "f8", int(any(r[0] == 3 for r in rows)), np.nan)
 
-    def _unit_watch(self, row: _Row, mine: Sequence[int]) -> None:
+    def _unit_watch(self, row: RowGrower, mine: Sequence[int]) -> None:
         for k in mine:
             spec = self.scalars[k].spec
             watched = self.scalars[k].reported and spec.unit in ("ms", "us")
@@ -322,7 +258,7 @@ class _Builder:
             if watched:
                 row.init[self.unit_at[-1]] = np.nan
 
-    def _place_detectors(self, scope: int, row: _Row) -> int:
+    def _place_detectors(self, scope: int, row: RowGrower) -> int:
         """Give each detector its slices; u4 and u2 slices stand in whole 8-byte units."""
         head, hb = self.blob.header, scope * c.SCOPE_HEADER
         vector = 0
@@ -370,41 +306,10 @@ class _Builder:
 _KINDS = ("f8", "u4", "u2", "vec")
 
 
-class _Row:
-    """Grows one row of 8-byte units."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.spans: list[Span] = []
-        self.init: dict[int, float] = {}
-
-    def take(self, name: str, kind: str, size: int, init: float = 0.0) -> int:
-        at = self.size
-        self.size += size
-        if name and size:
-            self.spans.append(Span(name, kind, at, size))
-        if init != 0.0:
-            self.init.update(dict.fromkeys(range(at, at + size), init))
-        return at
-
-    def template(self) -> NDArray[np.float64]:
-        row = np.zeros(max(self.size, 1))
-        for at, value in self.init.items():
-            row[at] = value
-        return row
-
-
 def _array_kind(spec: SignalSpec) -> int:
     if spec.dtype == "int64":
         return c.K_INTEGERS
     return c.K_LOGS if spec.unit == "nats" else c.K_FLOATS
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Give a node and everything below it."""
-    yield node
-    for a in node.args:
-        yield from walk(a)
 
 
 def _references(pack: Pack) -> Iterator[str]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+
+from stabilitykit.errors import UsageError
 
 __all__ = ["Instance", "Rows", "Session", "SessionStore"]
 
@@ -63,6 +65,10 @@ class Rows:
         """See the row at an address as an array (no copy; only while the row is taken)."""
         return np.ctypeslib.as_array((ctypes.c_double * self.template.size).from_address(at))
 
+    def words(self, at: int) -> Any:
+        """See the row at an address as whole 64-bit words (no copy)."""
+        return (ctypes.c_uint64 * self.template.size).from_address(at)
+
     def copy(self, source: int, target: int) -> None:
         """Copy one row over another."""
         ctypes.memmove(target, source, self.nbytes)
@@ -77,11 +83,21 @@ class Memory:
     vec: NDArray[np.float32] | None = None
     vec_at: int = 0
 
-    def need_vector(self) -> None:
-        """Allocate the vector block, once."""
+    def need_vector(self) -> NDArray[np.float32] | None:
+        """Give the vector block, allocated once; None where the pack needs none."""
         if self.vec is None and self.rows.vector:
             self.vec = np.zeros(self.rows.vector, np.float32)
             self.vec_at = self.vec.ctypes.data
+        return self.vec
+
+    def copy(self) -> Self:
+        """Copy it into memory of its own."""
+        twin = attrs.evolve(self, row=self.rows.take(), vec=None, vec_at=0)
+        self.rows.copy(self.row, twin.row)
+        if self.vec is not None:
+            twin.vec = np.array(self.vec)
+            twin.vec_at = twin.vec.ctypes.data
+        return twin
 
     def release(self) -> None:
         """Give the row back; the object is dead afterwards."""
@@ -91,7 +107,11 @@ class Memory:
 
 @attrs.define(eq=False)
 class Session(Memory):
-    """One conversation."""
+    """One conversation.
+
+    ``model`` is the last one known, ``said_model`` what the last turn said; ``stale`` how many
+    late turns came in a row since which turn.
+    """
 
     key: Key = ("", "")
     last: int = -1
@@ -101,8 +121,14 @@ class Session(Memory):
     seen: float = 0.0
     decision: Any = None
     kept: bool = False
-    stale: int = 0
+    stale: tuple[int, int] = (-1, 0)
     past: Any = None
+
+    def copy(self) -> Self:
+        """Copy it, without the past."""
+        twin = super().copy()
+        twin.past = None
+        return twin
 
 
 @attrs.define(eq=False)
@@ -142,6 +168,13 @@ class SessionStore:
         Gives seconds that never go back.
     on_drop
         Called with each session dropped for want of room or by age, before its memory goes.
+
+    Attributes
+    ----------
+    dropped
+        How many sessions left by age (``ttl``) and for want of room (``capacity``).
+    dropped_in_trouble
+        How many of them were in the most severe state.
     """
 
     def __init__(
@@ -151,11 +184,15 @@ class SessionStore:
         clock: Callable[[], float],
         on_drop: Callable[[Session, str], None],
     ) -> None:
+        if capacity < 1:
+            raise UsageError(f"capacity must be at least 1, not {capacity}")
         self.capacity = capacity
         self.ttl_s = ttl_s
         self.clock = clock
         self.live: OrderedDict[Key, Session] = OrderedDict()
         self.kept: OrderedDict[Key, Session] = OrderedDict()
+        self.dropped = {"ttl": 0, "capacity": 0}
+        self.dropped_in_trouble = 0
         self._on_drop = on_drop
 
     def __len__(self) -> int:
@@ -213,5 +250,7 @@ class SessionStore:
 
     def _drop(self, session: Session, why: str) -> None:
         (self.kept if session.kept else self.live).pop(session.key, None)
+        self.dropped[why] += 1
+        self.dropped_in_trouble += session.kept
         self._on_drop(session, why)
         session.release()

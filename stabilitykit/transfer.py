@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from stabilitykit.header import B_STALE
 from stabilitykit.decision import Decision, Fault
 from stabilitykit.errors import BlobError
 from stabilitykit.generation import Generation
@@ -23,18 +24,25 @@ _HEAD = struct.Struct("<4sHI")
 
 
 def export_session(session: Session, live: Generation) -> bytes:
-    """Write a session: magic, version, length, JSON head, row, vectors, decision, CRC-32."""
+    """Write a session: magic, version, length, JSON head, row, vectors, decision, CRC-32.
+
+    The session stands in this generation's memory. A decision of an earlier pack keeps its state
+    and faults only: its rules may be gone.
+    """
     decision = session.decision
+    if decision is not None and decision._view is not live:
+        decision = _restated(decision, session, live)
     vec = b"" if session.vec is None else session.vec.tobytes()
     row = session.rows.view(session.row).tobytes()
     head = {
         "fingerprint": live.fingerprint,
+        "layout": _layout(live),
         "tenant": _text(session.key[0]),
         "session": _text(session.key[1]),
         "last": session.last,
         "revision": session.revision,
         "model": session.model,
-        "state": live.pack.states[decision._code & 255].name if decision else live.pack.initial,
+        "said_model": session.said_model,
         "row": len(row),
         "vec": len(vec),
         "turn": decision.turn_id if decision else -1,
@@ -50,6 +58,27 @@ def export_session(session: Session, live: Generation) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
+def _restated(decision: Decision, session: Session, live: Generation) -> Decision:
+    p = live.program
+    states = [s.name for s in live.pack.states]
+    state = session.rows.words(session.row)[p.rows[0].machine]
+    shown = np.full(p.out_words + p.live, np.nan)
+    words = shown[: p.out_words].view(np.uint64)
+    words[:] = 0
+    for k, scope in enumerate(("replica", "device"), 1):
+        name = decision.scopes.get(scope, live.pack.initial)
+        words[p.out_at[k] + 4 * p.rules[k].words] = states.index(name) if name in states else 0
+    code = state | state << 8 | B_STALE
+    fields = (live, decision.session_id, decision.turn_id, code, shown.tobytes(), decision.faults, b"", "session")
+    return tuple.__new__(Decision, fields)
+
+
+def _layout(live: Generation) -> int:
+    """Digest what stands where: another release may lay the same pack out differently."""
+    p = live.program
+    return zlib.crc32(repr((p.rows[0].spans, p.rows[0].vector, p.out_at, p.out_words, p.live)).encode())
+
+
 def read_blob(blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Check a blob and give its head and the bytes behind it.
 
@@ -58,6 +87,9 @@ def read_blob(blob: bytes) -> tuple[dict[str, Any], bytes]:
     BlobError
         Damaged, cut short, or of a newer version.
     """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise BlobError(f"not an exported session but {type(blob).__name__}")
+    blob = bytes(blob)
     if len(blob) < _HEAD.size + 4 or blob[:4] != _MAGIC:
         raise BlobError("not an exported session")
     body, (crc,) = blob[:-4], struct.unpack("<I", blob[-4:])
@@ -68,9 +100,26 @@ def read_blob(blob: bytes) -> tuple[dict[str, Any], bytes]:
         raise BlobError(f"version {version}; this library reads {_VERSION}")
     try:
         head = json.loads(body[_HEAD.size : _HEAD.size + size])
-    except ValueError as error:
-        raise BlobError(f"damaged head: {error}") from None
-    return head, body[_HEAD.size + size :]
+        return _checked_head(head), body[_HEAD.size + size :]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BlobError(f"damaged head: {type(error).__name__}") from None
+
+
+def _checked_head(head: Any) -> dict[str, Any]:
+    wanted: dict[str, Any] = {
+        "fingerprint": str, "layout": int, "tenant": str, "session": str, "last": int, "revision": int,
+        "model": str | None, "said_model": str | None, "row": int, "vec": int, "turn": int, "code": int,
+        "faults": list, "snapshot": int, "memory": int,
+    }  # fmt: skip
+    for name, kind in wanted.items():
+        if not isinstance(head[name], kind):
+            raise TypeError(name)
+    head["key"] = (_value(head["tenant"]), _value(head["session"]))
+    head["faults"] = tuple(Fault(kind, signal, detail) for kind, signal, detail in head["faults"])
+    if min(head[k] for k in ("row", "vec", "snapshot", "memory", "code")) < 0:
+        raise ValueError
+    checked: dict[str, Any] = head
+    return checked
 
 
 def restore_session(blob: bytes, live: Generation) -> Session:
@@ -82,23 +131,32 @@ def restore_session(blob: bytes, live: Generation) -> Session:
         Damaged, newer, or of another pack.
     """
     head, data = read_blob(blob)
-    if head["fingerprint"] != live.fingerprint:
+    if head["fingerprint"] != live.fingerprint or head["layout"] != _layout(live):
         raise BlobError("the session belongs to another pack")
+    p, rows = live.program, live.rows[0]
     sizes = [head["row"], head["vec"], head["snapshot"], head["memory"]]
-    if sum(sizes) != len(data) or head["row"] != live.rows[0].nbytes:
+    fits = (
+        sum(sizes) == len(data)
+        and sizes[0] == rows.nbytes
+        and sizes[1] in (0, 4 * rows.vector)
+        and sizes[2] == (8 * (p.out_words + p.live) if head["turn"] >= 0 else 0)
+        and sizes[3] in (0, 8 * p.rules[0].u8)
+    )
+    if not fits:
         raise BlobError("damaged: sizes do not agree")
     row, vec, snapshot, memory = (data[sum(sizes[:k]) : sum(sizes[: k + 1])] for k in range(4))
-    rows = live.rows[0]
-    session = Session(rows, rows.take(), key=(_value(head["tenant"]), _value(head["session"])))
+    states = {np.frombuffer(row, np.uint64)[p.rows[0].machine], head["code"] & 255, head["code"] >> 8 & 255}
+    if max(states) >= len(live.pack.states):
+        raise BlobError("damaged: no such state")
+    session = Session(rows, rows.take(), key=head["key"])
     rows.view(session.row)[:] = np.frombuffer(row, np.float64)
-    if vec:
-        session.need_vector()
-        assert session.vec is not None
-        session.vec[:] = np.frombuffer(vec, np.float32)
-    session.last, session.revision, session.model = head["last"], head["revision"], head["model"]
+    block = session.need_vector() if vec else None
+    if block is not None:
+        block[:] = np.frombuffer(vec, np.float32)
+    session.last, session.revision = head["last"], head["revision"]
+    session.model, session.said_model = head["model"], head["said_model"]
     if head["turn"] >= 0:
-        faults = tuple(Fault(*f) for f in head["faults"])
-        fields = (live, session.key[1], head["turn"], head["code"], snapshot, faults, memory, "session")
+        fields = (live, session.key[1], head["turn"], head["code"], snapshot, head["faults"], memory, "session")
         session.decision = tuple.__new__(Decision, fields)
     return session
 
@@ -108,4 +166,6 @@ def _text(value: Any) -> str:
 
 
 def _value(text: str) -> str | bytes:
+    if text[:1] not in ("b", "s"):
+        raise ValueError
     return bytes.fromhex(text[1:]) if text[0] == "b" else text[1:]

@@ -37,24 +37,25 @@ def _kind(spec: SignalSpec) -> Any:
     if spec.kind == "enum":
         return str | None
     if spec.kind == "bool":
-        return bool | None
+        return bool | float | None  # 0 and 1 too
     if spec.kind == "array":
         return list[int] | None if spec.dtype == "int64" else list[float | None] | None
     return float | None
 
 
 class _Applied(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     session_id: str
     turn_id: int
-    done: tuple[str, ...]
+    done: list[str]
 
 
 @cache
 def _model() -> type[BaseModel]:
     fields = _IDENTITY | {s.name: (_kind(s), None) for s in CATALOGUE.values()}
     fields["applied"] = (_Applied | None, None)
-    config = ConfigDict(extra="forbid", strict=False, allow_inf_nan=True)
+    # Strict: "38" is no number and true is no turn id, here as in the engine.
+    config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=True)
     return create_model("TurnRecord", __config__=config, **fields)
 
 
@@ -94,18 +95,20 @@ class TurnRecord:
                 record = json.loads(record)
             except json.JSONDecodeError as error:
                 raise RecordError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-            except (UnicodeDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise RecordError(f"not JSON: {type(error).__name__}") from None
         if not isinstance(record, Mapping):
             raise RecordError(f"a turn is an object, not {type(record).__name__}")
         try:
             checked = _model().model_validate(dict(record))
         except ValidationError as error:
-            raise RecordError("; ".join(_located(e) for e in error.errors())) from None
+            # A field that may be of two kinds is told once.
+            lines = {e["loc"][:1] if e["loc"][-1] in ("bool", "float") else e["loc"]: _located(e) for e in error.errors()}
+            raise RecordError("; ".join(lines.values())) from None
         given = {name: getattr(checked, name) for name in checked.model_fields_set}
         applied = given.pop("applied", None)
         if applied is not None:
-            given["applied"] = Receipt(applied.session_id, applied.turn_id, applied.done)
+            given["applied"] = Receipt(applied.session_id, applied.turn_id, tuple(applied.done))
         return Turn(**{name: value for name, value in given.items() if value is not None})
 
     @staticmethod
@@ -125,7 +128,7 @@ class TurnRecord:
 
 
 def _located(error: Any) -> str:
-    where = ".".join(str(part) for part in error["loc"])
+    where = ".".join(str(part) for part in error["loc"] if part not in ("bool", "float"))
     if error["type"] == "extra_forbidden":
         near = get_close_matches(where, [*_IDENTITY, *CATALOGUE], 1)
         return f"{where}: no such field" + (f"; did you mean {near[0]}?" if near else "")

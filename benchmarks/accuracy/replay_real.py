@@ -156,8 +156,9 @@ def llmperf_endpoint(turns: list[Turn]) -> Row:
     tags = {r.id: r.tags for r in engine.pack.rules}
     alarms = [sum("latency" in tags[rule] for rule in step.decision.fired) for step in steps]
     middle = len(turns) // 2
-    halves = [part for part in (slice(0, middle), slice(middle, None)) if len(gaps(turns[part])) >= CALM_TURNS]
-    calm = min(halves, key=lambda part: spread(gaps(turns[part])))
+    halves = (slice(0, middle), slice(middle, None))
+    timed = {part.stop: gaps(turns[part]) for part in halves}
+    calm = min((p for p in halves if len(timed[p.stop]) >= CALM_TURNS), key=lambda p: spread(timed[p.stop]))
     refused = [k for k, t in enumerate(turns, 1) if t.error != "none"]
     called = [k for k, s in enumerate(steps, 1) if matches(s, "rate-limited") or matches(s, "server-errors")]
     ttft = np.array([t.ttft_ms for t in turns if t.error == "none"])

@@ -3,6 +3,12 @@
 A threshold that fits every deployment does not exist; "twice what this conversation is used to"
 does. The baseline is the mean of the *earlier* values: a value is compared before it is learned.
 
+When not to use it
+------------------
+A limit that is known beforehand (a context window, a promise to users) is a comparison in a rule. For
+the gap between tokens take ``itl_breaker``: a baseline learns every value, so a trouble that lasts
+``1 / alpha`` turns is what is usual. Where the mean is near 0 a ratio says nothing.
+
 References
 ----------
 .. [1] D. H. D. West, "Updating mean and variance estimates: an improved method", CACM 22(9), 1979.

@@ -24,6 +24,12 @@ chance (benchmarks/accuracy/drift_defaults.py). The distance limits what any thr
 
 A zero or non-finite vector, or one of another dimension, is unknown and changes nothing.
 
+When not to use it
+------------------
+Without an embedding of every user turn from one and the same model, or where jumping is normal (a
+list of unrelated questions). With a new embedding model or language measure first: figures like the
+last one above are no ground for an action that costs the user something.
+
 References
 ----------
 .. [1] M. A. Hearst, "TextTiling", Computational Linguistics 23(1), 1997.

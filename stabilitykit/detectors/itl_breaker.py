@@ -15,6 +15,12 @@ of them in a row the memory starts afresh, else a lasting change of level trips 
 turn changes nothing. Before ``warmup`` known values, or when the median lies below the range of the
 histogram, ``baseline_ms`` serves if configured; else all outputs are unknown.
 
+When not to use it
+------------------
+A speed promised to users is a comparison in a rule (``itl_ms > 200 ms``). Answers of a few tokens
+have no steady gap. Times that grow with the prompt (first token, prefill) need ``method: ewma`` and a
+generous ``drift_factor``, or the growth itself is over.
+
 References
 ----------
 .. [1] M. Nygard, "Release It!", 2007 (circuit breaker).

@@ -52,6 +52,11 @@ that turn is unknown, the next is compared with it.
 Thresholds belong to rules. The source's 1.2 (technical) and 2.1 (creative) nats are 2.5 and 1.9
 standard deviations above its own means of .82 and 1.47 on full distributions (formulas A2.1).
 
+When not to use it
+------------------
+On servers that give no log-probabilities, or lists that cover less than half (``coverage_ratio``).
+Where a grammar or schema forces the tokens the divergence speaks of the format, not of the context.
+
 References
 ----------
 T. Cover, J. Thomas, "Elements of Information Theory", 2nd ed., section 2.8 (data processing).
@@ -152,13 +157,13 @@ def _shift_full(x: Block, f: Block, v: Block, c: Block, io: Block, arr: Block, n
     is_kept = c[2] == 1.0 and f[2] != 0.0
     now = arr[io[2]]
     old = arr[io[3]] if is_given else v if is_kept else now
-    mass, weighted, cross, zeros = full_moments(now, old, size)
+    mass, weighted, cross, zeros = full_moments(now, old if direction == FORWARD else now, size)
     if not abs(mass - 1.0) <= MASS_TOLERANCE:
         return
     if is_given or is_kept:
         mass_old, weighted_old = float(f[0]), float(f[1])
         if is_given or direction != FORWARD:
-            mass_old, weighted_old, back, zeros_now = full_moments(old, now, size)
+            mass_old, weighted_old, back, zeros_now = full_moments(old, now if direction == REVERSE else old, size)
             if direction == REVERSE:
                 cross, zeros = back, zeros_now
         if abs(mass_old - 1.0) <= MASS_TOLERANCE:

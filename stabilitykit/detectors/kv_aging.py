@@ -50,6 +50,11 @@ reset or evicted by itself the memory starts afresh: entries that we dropped our
 requests" on the second halves of two public traces (``benchmarks/accuracy/aging_map.py``): .880 and
 .643 against .519 and .509.
 
+When not to use it
+------------------
+Where the server has no prefix cache or does not say what it took from it: everything stays unknown.
+``aging_calibrated`` in a single session, without block ids: its map was measured on whole servers.
+
 References
 ----------
 R. Qin et al., "Mooncake: A KVCache-centric disaggregated architecture for LLM serving", FAST 2025

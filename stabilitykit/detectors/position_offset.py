@@ -53,6 +53,12 @@ n ** 0.76 times as much after n rotations; ``rerotate`` from the original key wo
 
 A trim or reset by the host starts the count of dropped tokens afresh.
 
+When not to use it
+------------------
+On hosted APIs and servers that do not show ``position_ids``: nothing is known there but
+``is_history_truncated``, which is a signal and needs no detector. ``phase_error`` is about rotary
+embeddings; it says nothing of other ones.
+
 References
 ----------
 J. Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.

@@ -20,7 +20,7 @@ from stabilitykit.rules.terms import (
     at_one_scale,
     enclosed,
     literal_term,
-    narrowest,
+    narrower,
 )
 from stabilitykit.rules.units import TURN_WORDS, is_listed, quotient
 from stabilitykit.signals import scope_rank
@@ -91,16 +91,24 @@ class Arithmetic(Operands, ABC):
         lo, hi = inner.domain
         return self.computed("neg", tree, (inner,), f"-{inner.within(SIGN)}", SIGN, domain=(-hi, -lo))
 
-    def computed(self, op: str, tree: Tree, args: tuple[Term, ...], text: str, binding: int, **changes: Any) -> Term:
-        """Make an operation: like its first argument, but for the changes."""
-        nodes = tuple(arg.node for arg in args if arg.node is not None)
-        like = next((arg for arg in args if not arg.constant), args[0])
-        fields = {"unit": like.unit, "whole": all(arg.whole for arg in args), "bare": any(arg.bare for arg in args)}
-        fields["constant"] = all(arg.constant for arg in args)
-        term = Term(None, tree, text, binding, **{**fields, **changes})
-        scope = narrowest(node.scope for node in nodes)
+    def computed(
+        self, op: str, tree: Tree, args: tuple[Term, ...], text: str, binding: int, n: int = 0, **changes: Any
+    ) -> Term:
+        """Make an operation of one or two arguments: like the first that is no constant, but for the changes."""
+        a, b = args[0], args[-1]
+        like = b if a.constant and not b.constant else a
+        fields = {
+            "unit": like.unit,
+            "whole": a.whole and b.whole,
+            "bare": a.bare or b.bare,
+            "constant": a.constant and b.constant,
+            **changes,
+        }
+        term = Term(None, tree, text, binding, **fields)
+        nodes = tuple([arg.node for arg in args if arg.node is not None])
+        scope = narrower(nodes[0].scope, nodes[-1].scope)
         shown = term.unit.name if not term.unit.is_plain else "count" if _counts(op, nodes) else "ratio"
-        term.node = Node(op, nodes, scope=scope, unit=shown, text=text, col=tree.offset + 1)
+        term.node = Node(op, nodes, "", 0.0, n, scope, shown, text)
         return term
 
     def _binary(self, tree: Tree) -> Term:
@@ -206,15 +214,12 @@ class Arithmetic(Operands, ABC):
             return self.bad(tree, "SK415", f"`{tree.name}` of something that never changes")
         text = f"{tree.name}({term.text}{window})"
         if term.base == "enum":
-            node = Node(op, (term.node,), scope=term.node.scope, unit="enum", text=text, col=tree.offset + 1)
+            node = Node(op, (term.node,), scope=term.node.scope, unit="enum", text=text)
             return attrs.evolve(term, node=node, tree=tree, text=text, binding=ATOM)
         lo, hi = term.domain
         domain = enclosed("-", (lo, hi), (lo, hi)) if op == "delta" else (lo, hi)
         whole = term.whole and op != "mean"
-        made = self.computed(op, tree, (term,), text, ATOM, whole=whole, domain=domain)
-        assert made.node is not None
-        made.node = attrs.evolve(made.node, n=n)
-        return made
+        return self.computed(op, tree, (term,), text, ATOM, n, whole=whole, domain=domain)
 
     def _greater(self, tree: Tree) -> Term:
         a, b = self.number(tree.args[0]), self.number(tree.args[1])
@@ -240,7 +245,7 @@ class Arithmetic(Operands, ABC):
         if inner.node is None or n is None:
             return Term(None, tree, base="bad")
         text = f"count({inner.text}, {shown})"
-        node = Node("count", (inner.node,), "", 0.0, n, inner.node.scope, "count", text, tree.offset + 1)
+        node = Node("count", (inner.node,), "", 0.0, n, inner.node.scope, "count", text)
         return Term(node, tree, text, whole=True, domain=(0.0, float(n)))
 
     def _is_window(self, tree: Tree) -> bool:

@@ -12,7 +12,7 @@ from stabilitykit.rules.names import Names, Problems
 from stabilitykit.rules.pack import Node
 from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.syntax import SyntaxProblem, Tree, read_condition
-from stabilitykit.rules.terms import AND, COMPARISON, NOT, OR, Term, narrowest
+from stabilitykit.rules.terms import AND, COMPARISON, NOT, OR, Term, narrower
 
 __all__ = ["Names", "check_condition", "walk"]
 
@@ -42,7 +42,7 @@ class _Checker(Arithmetic):
         if inner.node is None:
             return inner
         text = f"not {inner.within(NOT)}"
-        node = Node("not", (inner.node,), scope=inner.node.scope, text=text, col=tree.offset + 1)
+        node = Node("not", (inner.node,), scope=inner.node.scope, text=text)
         return Term(node, tree, text, NOT, "verdict")
 
     def _truth(self, tree: Tree) -> Term:
@@ -57,7 +57,7 @@ class _Checker(Arithmetic):
             return self.bad(tree, "SK402", f"{what} is no condition", hint)
         if term.node.op == "param":
             return self.bad(tree, "SK422", "a bool param in a condition", "use it in a setting, or `enabled: false`")
-        node = Node("truth", (term.node,), scope=term.node.scope, text=term.text, col=tree.offset + 1)
+        node = Node("truth", (term.node,), scope=term.node.scope, text=term.text)
         return Term(node, tree, term.text, base="verdict")
 
     def _rule(self, tree: Tree) -> Term:
@@ -68,7 +68,7 @@ class _Checker(Arithmetic):
             return self.bad(tree, "SK305", f"unknown rule `{name[:60]}`", did_you_mean(name, names.rules))
         scope = names.rules[name] or self.fallback_scope
         text = f"rule:{name}"
-        return Term(Node("rule", name=name, scope=scope, text=text, col=tree.offset + 1), tree, text, base="verdict")
+        return Term(Node("rule", name=name, scope=scope, text=text), tree, text, base="verdict")
 
     def _comparison(self, tree: Tree) -> Term:
         left, right = tree.args
@@ -101,7 +101,7 @@ class _Checker(Arithmetic):
             return self.bad(tree, "SK416", f"unknown value `{tree.name[:60]}`", hint)
         value = float(words.index(tree.name))
         # its own text is the number: the same word may be another number in another enum
-        node = Node("num", value=value, unit="enum", text=str(words.index(tree.name)), col=tree.offset + 1)
+        node = Node("num", value=value, unit="enum", text=str(words.index(tree.name)))
         return Term(node, tree, tree.name, base="enum", values=words)
 
     def _enums(self, tree: Tree, a: Term, b: Term) -> Term:
@@ -151,8 +151,8 @@ class _Checker(Arithmetic):
         assert a.node is not None
         assert b.node is not None
         text = f"{a.text} {relop} {b.text}"
-        scope = narrowest((a.node.scope, b.node.scope))
-        node = Node("cmp", (a.node, b.node), relop, scope=scope, text=text, col=tree.offset + 1)
+        scope = narrower(a.node.scope, b.node.scope)
+        node = Node("cmp", (a.node, b.node), relop, scope=scope, text=text)
         return Term(node, tree, text, COMPARISON, "verdict")
 
     def _membership(self, tree: Tree) -> Term:
@@ -176,8 +176,8 @@ def _joined(op: str, a: Term, b: Term, tree: Tree) -> Term:
         return Term(None, tree, base="bad")
     binding = OR if op == "or" else AND
     text = f"{a.within(binding)} {op} {b.within(binding)}"
-    scope = narrowest((a.node.scope, b.node.scope))
-    return Term(Node(op, (a.node, b.node), scope=scope, text=text, col=tree.offset + 1), tree, text, binding, "verdict")
+    scope = narrower(a.node.scope, b.node.scope)
+    return Term(Node(op, (a.node, b.node), scope=scope, text=text), tree, text, binding, "verdict")
 
 
 def _constant(relop: str, a: Term, b: Term) -> str:

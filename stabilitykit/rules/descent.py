@@ -51,24 +51,21 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.tokens = tokens(text)
         self.at = 0
+        self.token = self.tokens[0]
         self.nodes = 0
         self.level = 0
         self.problems: list[SyntaxProblem] = []
 
-    @property
-    def token(self) -> Token:
-        """The token at hand."""
-        return self.tokens[self.at]
-
     def next(self) -> Token:
-        """Take the token at hand."""
-        token = self.tokens[self.at]
+        """Take the token at hand (never the end)."""
+        token = self.token
         self.at += 1
+        self.token = self.tokens[self.at]
         return token
 
     def sees(self, text: str) -> bool:
         """Say whether the token at hand is this word or sign."""
-        token = self.tokens[self.at]
+        token = self.token
         return token.text == text and token.kind in ("word", "op")
 
     def node(

@@ -91,6 +91,10 @@ class Document:
         line, col = locate(position)
         return Spot(line, col, self._width(line, col, value))
 
+    def line(self, path: Path) -> int:
+        """Give the line of a value."""
+        return locate(self._find(path)[0])[0]
+
     def spot(self, path: Path, offset: int) -> Spot:
         """Give the place of a character of a text: exact, but for blanks that YAML folded away."""
         position, value, _ = self._find(path)

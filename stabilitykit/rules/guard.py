@@ -59,19 +59,18 @@ class _Checker:
 
     def node(self, tree: Tree) -> tuple[Node, int]:
         """Check a part of a guard: its node, and how strongly its text binds."""
-        col = tree.offset + 1
         if tree.kind in ("or", "and"):
             binding = _BINDING[tree.kind]
             parts = [self.node(arg) for arg in tree.args]
             text = f" {tree.kind} ".join(_within(part, binding) for part in parts)
-            return Node(tree.kind, tuple(part[0] for part in parts), text=text, col=col), binding
+            return Node(tree.kind, tuple(part[0] for part in parts), text=text), binding
         if tree.kind == "not":
-            return _negated(self.node(tree.args[0]), col)
+            return _negated(self.node(tree.args[0]))
         if tree.kind == "rule":
             if tree.name not in self.rules:
                 message = f"unknown rule `{tree.name[:60]}`"
                 self.problems.add("SK305", tree.offset, tree.end, message, did_you_mean(tree.name, self.rules))
-            return Node("rule", name=tree.name, text=f"rule:{tree.name}", col=col), ATOM
+            return Node("rule", name=tree.name, text=f"rule:{tree.name}"), ATOM
         return self._range(tree)
 
     def _range(self, tree: Tree) -> tuple[Node, int]:
@@ -90,8 +89,8 @@ class _Checker:
             what = f"{severity} or worse" + (f" tagged {tag}" if tag else "")
             self.warnings.add("SK506", tree.offset, tree.end, f"no rule is {what}")
         words = ["any" if n == 1 else f"at least {n}", severity, *(["tagged", tag] if tag else [])]
-        node = Node("atleast", name=tag, value=float(rank), n=n, text=" ".join(words), col=tree.offset + 1)
-        return (node, ATOM) if tree.kind != "none" else _negated((node, ATOM), tree.offset + 1)
+        node = Node("atleast", name=tag, value=float(rank), n=n, text=" ".join(words))
+        return (node, ATOM) if tree.kind != "none" else _negated((node, ATOM))
 
     def _known(self, tree: Tree, tag: str) -> bool:
         if not tag or tag in self.tags:
@@ -130,12 +129,12 @@ def _within(part: tuple[Node, int], binding: int) -> str:
     return node.text if own >= binding else f"({node.text})"
 
 
-def _negated(part: tuple[Node, int], col: int) -> tuple[Node, int]:
+def _negated(part: tuple[Node, int]) -> tuple[Node, int]:
     """Negate; not at least one is `none`."""
     inner = part[0]
     if inner.op == "atleast" and inner.n == 1:
-        return Node("not", (inner,), text="none" + inner.text.removeprefix("any"), col=col), ATOM
-    return Node("not", (inner,), text=f"not {_within(part, NOT)}", col=col), NOT
+        return Node("not", (inner,), text="none" + inner.text.removeprefix("any")), ATOM
+    return Node("not", (inner,), text=f"not {_within(part, NOT)}"), NOT
 
 
 def check_guard(

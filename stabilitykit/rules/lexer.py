@@ -80,13 +80,17 @@ def tokens(text: str) -> list[Token]:
     """
     found: list[Token] = []
     at = 0
+    find = _TOKEN.match
     while True:
-        match = _TOKEN.match(text, at)
+        match = find(text, at)
         if match is None:
             raise _stray(text, at)
         kind = match.lastgroup or ""
         at = match.end()
-        if kind == "num" or kind == "unit":
+        if kind == "word" or kind == "op":
+            word = match[kind]
+            found.append(Token(kind, word, at - len(word), at))
+        elif kind == "num" or kind == "unit":
             start = match.start("num")
             torn = match["unit"] is None and text[at : at + 1] in ("_", ".", *"0123456789")
             if torn or at - start > _LONGEST:

@@ -51,7 +51,7 @@ class Place(NamedTuple):
     @property
     def line(self) -> int:
         """One-based line of the value."""
-        return self.doc.mark(self.path).line
+        return self.doc.line(self.path)
 
 
 class Findings:

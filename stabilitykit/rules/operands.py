@@ -58,7 +58,7 @@ class Operands:
         self, op: str, tree: Tree, spec: SignalSpec | OutputSpec, scope: str, values: tuple[str, ...] = ()
     ) -> Term:
         unit = unit_of(spec.unit) or PLAIN
-        node = Node(op, name=tree.name, scope=scope, unit=spec.unit, text=tree.name, col=tree.offset + 1)
+        node = Node(op, name=tree.name, scope=scope, unit=spec.unit, text=tree.name)
         if spec.kind == "bool":
             return Term(node, tree, tree.name, base="bool")
         if spec.kind == "enum":
@@ -94,7 +94,7 @@ class Operands:
             self.problems.add("SK303", tree.end - len(name), tree.end, f"unknown param `{name[:60]}`", hint)
             return Term(None, tree, base="bad")
         text = f"params.{name}"
-        node = Node("param", name=name, value=_held(param), unit=param.unit, text=text, col=tree.offset + 1)
+        node = Node("param", name=name, value=_held(param), unit=param.unit, text=text)
         if isinstance(param.value, bool):
             return Term(node, tree, text, base="bool")
         if isinstance(param.value, str):

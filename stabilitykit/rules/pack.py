@@ -19,9 +19,11 @@ __all__ = ["SEVERITIES", "DetectorUse", "Node", "Pack", "ParamValue", "Rule", "S
 SEVERITIES = ("info", "warning", "critical")
 
 
-@attrs.frozen
+@attrs.define(unsafe_hash=True)
 class Node:
-    """One node of a checked condition or guard.
+    """One node of a checked condition or guard; never changed, and shared where it stands twice.
+
+    (Not ``frozen``: a pack makes thousands, and freezing one costs more than checking it.)
 
     ``op`` is one of
 
@@ -54,8 +56,6 @@ class Node:
     text
         Canonical text: equal text means equal meaning and, for nodes with memory, one memory.
         Params keep their names in it.
-    col
-        One-based column in the source condition.
     """
 
     op: str
@@ -66,7 +66,6 @@ class Node:
     scope: str = ""
     unit: str = ""
     text: str = ""
-    col: int = attrs.field(default=0, eq=False)
 
 
 @attrs.frozen

@@ -58,6 +58,7 @@ class _Open:
 
     value: Any
     shape: Shape
+    spots: list[int | Shape]
     is_map: bool
     key: str | None = None
 
@@ -68,7 +69,7 @@ class _Open:
             self.key = None
         else:
             self.value.append(value)
-        self.shape.spots.append(spot)
+        self.spots.append(spot)
 
 
 class _Reading:
@@ -185,22 +186,25 @@ class _Reading:
         if len(text) > MAX_SCALAR // 4 and len(text.encode("utf-8", "replace")) > MAX_SCALAR:
             self.report(at, "SK107", f"a text of more than {MAX_SCALAR // 1024} KiB")
         top = self.top
+        is_safe = text[:1] in SAFE_FIRST and event.implicit[0]
         if top is None:
-            self.root, self.root_spot = self._value(event, text, at), at
+            self.root, self.root_spot = text if is_safe else self._value(event, text, at), at
         elif top.key is not None:
-            top.value[top.key] = self._value(event, text, at)
+            top.value[top.key] = text if is_safe else self._value(event, text, at)
             top.key = None
-            top.shape.spots.append(at)
-        elif top.is_map:
-            self._key(event, text, at, top)
+            top.spots.append(at)
+        elif not top.is_map:
+            top.value.append(text if is_safe else self._value(event, text, at))
+            top.spots.append(at)
+        elif is_safe and text not in top.value:
+            top.value[text] = None
+            top.shape.keys.append(at)
+            top.key = text
         else:
-            top.value.append(self._value(event, text, at))
-            top.shape.spots.append(at)
+            self._key(event, text, at, top)
 
     def _value(self, event: Any, text: str, at: int) -> Any:
         if event.implicit[0]:
-            if text[:1] in SAFE_FIRST:
-                return text
             return self._checked(plain_value, text, at)
         if event.style == '"' and (found := CONTROL.search(text)):
             self.report(at, "SK102", f"control or bidi character U+{ord(found[0]):04X} behind an escape")
@@ -209,7 +213,7 @@ class _Reading:
     def _key(self, event: Any, text: str, at: int, top: _Open) -> None:
         if not event.implicit[0]:
             self._value(event, text, at)
-        elif text[:1] not in SAFE_FIRST:
+        else:
             self._checked(plain_key, text, at)
         if text in top.value:
             line, _ = locate(top.shape.keys[list(top.value).index(text)])
@@ -242,7 +246,7 @@ class _Reading:
             if top.is_map and top.key is None:
                 self.stop(at, "SK203", "a key must be text", "quote a text that begins with `{` or `[`")
             top.add(value, shape)
-        self.top = _Open(value, shape, is_map)
+        self.top = _Open(value, shape, shape.spots, is_map)
         self.open.append(self.top)
 
 

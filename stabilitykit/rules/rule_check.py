@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from stabilitykit.decision import ActionSpec
+from stabilitykit.decision import Action, ActionSpec
 from stabilitykit.rules import keys
 from stabilitykit.rules.actions import plan_actions
 from stabilitykit.rules.condition import Names, check_condition, walk
@@ -35,13 +35,12 @@ class Label(NamedTuple):
 
 def labels(items: Mapping[str, Item]) -> dict[str, Label]:
     """Give severity and tags of every rule that is declared."""
-    return {i: Label(_sound(item, "severity", "warning"), tags_of(item)) for i, item in items.items()}
+    return {i: Label(_sound(item.fields, "severity", "warning"), tags_of(item)) for i, item in items.items()}
 
 
 def tags_of(item: Item) -> tuple[str, ...]:
     """Give the tags of a rule, none when they were refused."""
-    tags = item.get("tags", ())
-    return () if tags is BAD else tuple(tags)
+    return tuple(_sound(item.fields, "tags", ()))
 
 
 class RuleCheck:
@@ -113,25 +112,28 @@ class RuleCheck:
         }
         count = self._count(item, word)
         self._check_together(item)
-        do = plan_actions(self.findings, item.at("do"), item.get("do"), f"rule:{item.id}", self.actions, self.values)
+        fields = item.fields
+        do: tuple[Action, ...] = ()
+        if (asked := item.get("do")) is not None:
+            do = plan_actions(self.findings, item.at("do"), asked, f"rule:{item.id}", self.actions, self.values)
         if when is None:
             return None
         self._reason(item, when)
         return Rule(
             id=item.id,
             when=when,
-            source=item.get("when"),
+            source=fields["when"],
             scope=when.scope or "session",  # type: ignore[arg-type]
-            desc=_sound(item, "desc", ""),
-            severity=_sound(item, "severity", "warning"),
+            desc=_sound(fields, "desc", ""),
+            severity=_sound(fields, "severity", "warning"),
             for_turns=turns["for"],
             count=count,
             keep_for=turns["keep_for"],
             cooldown=turns["cooldown"],
-            on_missing=_sound(item, "on_missing", self.on_missing),
+            on_missing=_sound(fields, "on_missing", self.on_missing),
             hold_limit=turns["hold_limit"],
             do=do,
-            reason=_sound(item, "reason", ""),
+            reason=_sound(fields, "reason", ""),
             tags=tags_of(item),
             memory=f"{item.id}|{when.text}|{count[1] if count else ''}",
             file=item.place.file,
@@ -165,10 +167,11 @@ class RuleCheck:
         return (k, n)
 
     def _check_together(self, item: Item) -> None:
-        if item.get("for") is not None and item.get("count") is not None:
+        fields = item.fields
+        if fields.get("for") is not None and fields.get("count") is not None:
             field = "for" if "for" not in item.origins else "count"
             self.findings.add(item.at(field), "SK214", "`for` and `count` exclude each other", key=True)
-        if item.get("cooldown") is not None and not item.get("do"):
+        if fields.get("cooldown") is not None and not fields.get("do"):
             self.findings.add(item.at("cooldown"), "SK214", "`cooldown` without `do` silences nothing", key=True)
 
     def _reason(self, item: Item, when: Node) -> None:
@@ -191,6 +194,6 @@ class RuleCheck:
         return frozenset(names)
 
 
-def _sound(item: Item, field: str, default: Any) -> Any:
-    value = item.get(field, default)
-    return default if value is BAD else value
+def _sound(fields: Mapping[str, Any], field: str, default: Any) -> Any:
+    value = fields.get(field)
+    return default if value is None or value is BAD else value

@@ -93,7 +93,7 @@ def plain_value(text: str) -> str | int | float | bool | None:
     if text[0] in _FIRST:
         number = _number(text)
         return text if number is None else number
-    if text in _BOOLISH or text in _BARE_INF or text == "=":
+    if text in _BOOLISH or text in _BARE_INF or text in ("=", "<<"):
         raise _doubtful(text)
     return text
 

@@ -108,18 +108,16 @@ class _Condition(Parser):
         return left
 
     def term(self) -> Tree:
-        left = self.factor()
+        left = self.primary()
         while (token := self.token).kind == "op" and token.text in "*/":
             self.next()
-            left = self.join(token.text, left, self.factor())
+            left = self.join(token.text, left, self.primary())
         return left
 
-    def factor(self) -> Tree:
-        if not self.sees("-"):
-            return self.primary()
+    def negative(self) -> Tree:
         start = self.next().start
         self.deeper()
-        inner = self.factor()
+        inner = self.primary()
         self.level -= 1
         return self.node("neg", start, inner.end, (inner,))
 
@@ -127,6 +125,8 @@ class _Condition(Parser):
         token = self.token
         if token.kind == "num":
             return self.number()
+        if token.kind == "word" and token.text not in WORD_OPERATORS:
+            return self.operand()
         if token.kind == "rule":
             self.next()
             if not ID.fullmatch(token.text):
@@ -148,8 +148,8 @@ class _Condition(Parser):
             self.level -= 1
             self.expect(")")
             return inner
-        if token.kind == "word" and token.text not in WORD_OPERATORS:
-            return self.operand()
+        if self.sees("-"):
+            return self.negative()
         raise self.unexpected("a signal, number or `(`")
 
     def operand(self) -> Tree:

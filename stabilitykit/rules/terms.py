@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 import attrs
@@ -13,7 +14,7 @@ from stabilitykit.rules.pack import Node
 from stabilitykit.rules.units import PLAIN, Unit, exact, to_float, unit_of
 from stabilitykit.signals import scope_rank
 
-__all__ = ["Term", "at_one_scale", "bounds", "enclosed", "literal_term", "narrowest", "number_text", "quotients"]
+__all__ = ["Term", "at_one_scale", "bounds", "enclosed", "literal_term", "narrower", "number_text", "quotients"]
 
 Base = Literal["number", "bool", "enum", "word", "verdict", "bad"]
 Bounds = tuple[float, float]
@@ -69,9 +70,11 @@ class Term:
         return self.text if self.binding >= binding else f"({self.text})"
 
 
-def narrowest(scopes: Iterable[str]) -> str:
-    """Give the narrowest of some scopes; constants ("") do not count."""
-    return min((scope for scope in scopes if scope), key=scope_rank, default="")
+def narrower(a: str, b: str) -> str:
+    """Give the narrower of two scopes; a constant's ("") does not count."""
+    if a == b or not b:
+        return a
+    return b if not a or scope_rank(b) < scope_rank(a) else a
 
 
 def number_text(value: float) -> str:
@@ -86,22 +89,28 @@ def literal_term(tree: Tree, sign: str = "") -> Term:
     return _literal(tree, f"{sign}{tree.name}", tree.unit, PLAIN if unit.is_plain else unit)
 
 
-def _literal(tree: Tree, number: str, written: str, unit: Unit) -> Term:
+@lru_cache(maxsize=4096)
+def _number(number: str, written: str, unit: Unit) -> tuple[Node, str]:
+    """Count a literal in a unit: its node, and its text as a parent shows it."""
     own = unit_of(written) or PLAIN
     value = _counted(number, own, unit)
-    is_whole = value.is_integer()
-    name = unit.name if not unit.is_plain else "count" if is_whole else "ratio"
-    node = Node("num", value=value, unit=name, text=_literal_text(value, unit), col=tree.offset + 1)
+    name = unit.name if not unit.is_plain else "count" if value.is_integer() else "ratio"
+    node = Node("num", value=value, unit=name, text=_literal_text(value, unit))
     # a unit that the language cannot write (tokens per ms) is shown as it was written
     shown = unit if unit is own or unit_of(unit.name) == unit else PLAIN if own.is_plain else own
-    text = node.text if shown is unit else _literal_text(_counted(number, own, shown), shown)
+    return node, node.text if shown is unit else _literal_text(_counted(number, own, shown), shown)
+
+
+def _literal(tree: Tree, number: str, written: str, unit: Unit) -> Term:
+    node, text = _number(number, written, unit)
+    value = node.value
     return Term(
         node,
         tree,
         text,
         SIGN if value < 0 else ATOM,
         unit=unit,
-        whole=is_whole,
+        whole=value.is_integer(),
         constant=not written,
         literal=(number, written),
         domain=(value, value),
@@ -131,9 +140,9 @@ def times(term: Term, factor: int, unit: Unit) -> Term:
     node = term.node
     assert node is not None
     value = float(factor)
-    number = Node("num", value=value, unit="count", text=number_text(value), col=node.col)
+    number = Node("num", value=value, unit="count", text=number_text(value))
     text = f"{term.within(PRODUCT)} * {number.text}"
-    scaled = Node("*", (node, number), scope=node.scope, unit=unit.name, text=text, col=node.col)
+    scaled = Node("*", (node, number), scope=node.scope, unit=unit.name, text=text)
     domain = (term.domain[0] * factor, term.domain[1] * factor)
     return attrs.evolve(term, node=scaled, unit=unit, domain=domain)
 

@@ -15,18 +15,20 @@ Dimension = tuple[int, ...]
 _ONE: Dimension = (0,) * len(_BASES)
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Unit:
-    """A unit: its dimension (exponents of the bases) and how many of the smallest unit it is."""
+    """A unit: its dimension (exponents of the bases) and how many of the smallest unit it is.
+
+    ``is_plain`` is True for a number without dimension.
+    """
 
     name: str
     dim: Dimension
     scale: Fraction
+    is_plain: bool = attrs.field(init=False, eq=False, repr=False)
 
-    @property
-    def is_plain(self) -> bool:
-        """True for a number without dimension."""
-        return self.dim == _ONE
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "is_plain", self.dim == _ONE)
 
 
 def _dim(**exponents: int) -> Dimension:

@@ -136,7 +136,8 @@ def open_rows(path: Path, format_name: str, advance: Callable[[int], object] = l
 
 def _inflate(path: Path, stream: IO[bytes]) -> bytes:
     try:
-        return stream.read()
+        with stream:
+            return stream.read()
     except (OSError, EOFError, zlib.error) as error:
         raise RecordError(f"{path}: damaged gzip: {error}") from None
 

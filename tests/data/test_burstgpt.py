@@ -14,7 +14,9 @@ def levels(shared_data) -> dict[int, Row]:
     return {int(scale): row for scale, row in burst(shared_data).items()}
 
 
-@pytest.mark.capability("issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts", figure="burstgpt")
+@pytest.mark.capability(
+    "issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts", figure="burstgpt"
+)
 def test_a_server_that_keeps_up_is_never_called_saturated(levels):
     """Load 100: no sample; load 200: at most one short episode, of ten samples (5 s)."""
     assert levels[100]["episodes"] == 0

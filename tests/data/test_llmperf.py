@@ -13,7 +13,7 @@ def found(shared_data) -> Row:
     return llmperf(shared_data)
 
 
-@pytest.mark.capability("issue 2 §7: 13 hosted endpoints replayed, false alarms counted", figure="llmperf_false_alarms")
+@pytest.mark.capability("issue 2 §7: 13 hosted endpoints replayed, false alarms counted")
 def test_calm_halves_raise_at_most_two_alarms_in_a_thousand_turns(found):
     """The best of the measured methods had 1.7 false alarms in 1,000 turns (formulas A4.4)."""
     assert found["calm_turns"] > 900

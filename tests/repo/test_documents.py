@@ -72,7 +72,7 @@ def test_commands_run(path, tmp_path):
 
 @pytest.mark.parametrize("path", with_blocks("yaml", "stabilitykit:"), ids=name_of)
 def test_packs_in_documents_load(path, tmp_path):
-    """Every whole pack shown in a document is one that loads without a warning."""
+    """Every whole pack shown in a document is one that loads without a warning about itself."""
     from stabilitykit.detectors import DETECTORS
     from stabilitykit.rules.load import load_pack
 
@@ -80,7 +80,8 @@ def test_packs_in_documents_load(path, tmp_path):
         if body.startswith("stabilitykit:"):
             file = tmp_path / f"{number}.yaml"
             file.write_text(body, encoding="utf-8")
-            assert not load_pack(str(file), detectors=DETECTORS).warnings
+            warnings = load_pack(str(file), detectors=DETECTORS).warnings
+            assert not [warning for warning in warnings if warning.startswith(str(file))]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
