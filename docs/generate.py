@@ -93,7 +93,15 @@ KEY_TABLES: Mapping[str, keys.Table] = {
     "`observe`, beside the signals": keys.OBSERVE_FIELDS,
     "`expect`": keys.EXPECT,
 }
-PAGES = {"signals": signals, "actions": actions, "detectors": detector_pages.overview, "errors": failures, "packs": packs, "keys": keys_page, "error-codes": error_codes.page}
+PAGES = {
+    "signals": signals,
+    "actions": actions,
+    "detectors": detector_pages.overview,
+    "errors": failures,
+    "packs": packs,
+    "keys": keys_page,
+    "error-codes": error_codes.page,
+}
 
 
 def write(folder: Path) -> None:

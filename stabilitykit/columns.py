@@ -232,7 +232,7 @@ class _Sessions:
                 store.touch(session)
                 session.seen = store.clock()
             session.rows.view(session.row)[:] = self.rows[k]
-            session.last, session.revision, session.stale = int(self.turns[at]), 0, 0
+            session.last, session.revision = int(self.turns[at]), 0
             code, snapshot = int(run.codes[at]), run.final[k].tobytes()
             matched = snapshot[8 * live.session_out : 8 * live.session_out + 8]
             memory = live.rule_memory(session.row) if any(matched) else b""

@@ -31,9 +31,11 @@ __all__ = ["Engine"]
 
 _MOVED = 1 << 16 | c.B_REPLICA | c.B_DEVICE
 """Bits of a result that tell of an entered state or of a sample taken."""
+_RARE = _MOVED | c.B_FAULT
 _NO_FAULTS: Sequence[Fault] = ()
 _FIRST = 0
 _KEEP_GENERATIONS = 4
+_new = tuple.__new__
 
 
 class Engine:
@@ -148,7 +150,7 @@ class Engine:
             turn_id = turn.turn_id
             if (
                 session is None
-                or (turn_id is not None and (turn_id != session.last + 1 or turn_id.__class__ is not int))
+                or (turn_id is not None and (turn_id.__class__ is not int or turn_id != session.last + 1))
                 or turn.revision is not _FIRST
                 or session.rows is not live.rows[0]
                 or now - session.seen > self._ttl
@@ -158,12 +160,34 @@ class Engine:
                 or self._functions
             ):
                 return self._unusual(turn)
-            replica, device, flags, faults = self._idle, self._idle, c.F_TURN, _NO_FAULTS
+            replica = device = self._idle
+            flags, faults = c.F_TURN, _NO_FAULTS
             if live.is_wide:
                 replica, device, flags, faults = self._scopes.place(live, turn)
             (self._touch_kept if session.kept else self._touch)(session.key)
             session.seen = now
-            return self._step(live, turn, session, replica, device, flags, 0, None, faults)
+            if faults or (live.array_names and (live.has_lengths or live.has_arrays(turn))):
+                return self._step(live, turn, session, replica, device, flags, 0, None, faults)
+            # From here on every line runs on every turn, so nothing is moved into a method.
+            try:
+                live.pack_turn(
+                    turn, session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0
+                )
+            except Exception:  # a strange value: the long way finds and names it
+                return self._step(live, turn, session, replica, device, flags, 0, None, faults)
+            code = live.call(live.address)
+            if code & _RARE or session.past is not None:
+                return self._taken(live, turn, session, replica, device, code, faults)
+            session.last = turn_id = session.last + 1 or 1
+            session.revision = _FIRST
+            session.revision = 0
+            session.said_model = turn.model
+            memory = live.shown_memory() if code & c.B_MATCHED else b""
+            decision: Decision = _new(
+                Decision, (live, turn.session_id, turn_id, code, live.snapshot(), _NO_FAULTS, memory, "session")
+            )
+            session.decision = decision
+            return decision
 
     def observe(
         self,
@@ -358,27 +382,25 @@ class Engine:
         values: list[float] | None = None,
         faults: Sequence[Fault] = _NO_FAULTS,
     ) -> Decision:
-        if values is None and not (live.array_names and (live.has_lengths or live.has_arrays(turn))):
-            try:
-                live.pack_turn(
-                    turn, session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, skip
-                )
-            except Exception:  # a strange value: the long way finds and names it
-                faults = self._bring(live, turn, session, replica, device, flags, skip, values, faults)
-        else:
-            faults = self._bring(live, turn, session, replica, device, flags, skip, values, faults)
+        found = live.bring(turn, session, replica, device, flags, skip, values, self._functions)
         code = live.call(live.address)
+        return self._taken(live, turn, session, replica, device, code, [*faults, *found])
+
+    def _taken(
+        self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, code: int,
+        faults: Sequence[Fault],
+    ) -> Decision:  # fmt: skip
+        """Make the Decision of a pass just run, and do what follows from it."""
+        found = [*live.spoken_faults(faults, code)] if faults else []
         snapshot = live.snapshot()
-        if faults:
-            faults = live.spoken_faults(faults, code)
         if code & c.B_FAULT:
-            faults = [*faults, *live.pass_faults(), *live.stale_signals(session, replica, device)]
+            found += [*live.pass_faults(), *live.stale_signals(session, replica, device)]
         turn_id = turn.turn_id
         if turn_id is None:
             turn_id = session.last + 1 if session.last >= 0 else 1
         memory = live.shown_memory() if code & c.B_MATCHED else b""
-        decision = tuple.__new__(
-            Decision, (live, turn.session_id, turn_id, code, snapshot, tuple(faults), memory, "session")
+        decision: Decision = _new(
+            Decision, (live, turn.session_id, turn_id, code, snapshot, tuple(found), memory, "session")
         )
         session.last = turn_id
         session.revision = turn.revision
@@ -389,13 +411,6 @@ class Engine:
         if session.past is not None:
             self._admission.remember(session)
         return decision
-
-    def _bring(
-        self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, flags: int,
-        skip: int, values: list[float] | None, faults: Sequence[Fault],
-    ) -> Sequence[Fault]:  # fmt: skip
-        found = live.bring(turn, session, replica, device, flags, skip, values, self._functions)
-        return [*faults, *found] if found else faults
 
     def _after(
         self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, code: int

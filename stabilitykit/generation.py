@@ -21,7 +21,7 @@ from stabilitykit.plan import resolve_actions
 from stabilitykit.program import Program, Span, walk
 from stabilitykit.rules.pack import Rule
 from stabilitykit.session import Memory, Rows, Session
-from stabilitykit.signals import SCOPES
+from stabilitykit.signals import SCOPES, TIME
 
 __all__ = ["Generation"]
 
@@ -288,7 +288,7 @@ class Generation:
                 names.append(node.name)
             elif node.op == "out":
                 detector = next(d for d in self.pack.detectors if d.id == node.name.split(".")[0])
-                names += [s for s in detector.inputs.values() if s]
+                names += [s for s in detector.inputs.values() if s not in ("", TIME)]
         return list(dict.fromkeys(names))
 
     def _is_newly_stale(self, name: str, scope: int, memory: Memory) -> bool:

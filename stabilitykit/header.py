@@ -12,17 +12,18 @@ from stabilitykit.rules.tables import RULE_HEADER
 (
     S_ACTIVE, S_IN, S_IN_END, S_KNOWN, S_DET, S_DET_END, S_WIDE, S_WIDE_END, S_BLOCK, S_BLOCK_SIZE,
     S_SAVED, S_EXPIRING, S_EXPIRING_END, S_RULE_F8, S_RULE_U8, S_MACHINE, S_OUT, S_DERIVED, S_DERIVED_END,
-    S_PREVIOUS,
-) = range(20)  # fmt: skip
-S_RULES = 20
+    S_PREVIOUS, S_TIME,
+) = range(21)  # fmt: skip
+S_RULES = 21
 S_GUARDS = S_RULES + RULE_HEADER
 SCOPE_HEADER = S_GUARDS + MACHINE_HEADER
 # Fields after the three scopes.
 G_INPUT = 3 * SCOPE_HEADER
 (
-    G_INPUTS, G_WORDS, G_DOMAIN, G_DERIVED, G_DETECTORS, G_ARRAYS, G_KINDS, G_COPY, G_COPY_SIZE
-) = range(G_INPUT + 1, G_INPUT + 10)  # fmt: skip
-HEADER = G_INPUT + 10
+    G_INPUTS, G_WORDS, G_DOMAIN, G_DERIVED, G_DETECTORS, G_ARRAYS, G_KINDS, G_COPY, G_COPY_SIZE, G_CONTENT
+) = range(G_INPUT + 1, G_INPUT + 11)  # fmt: skip
+"""Of G_INPUTS inputs the first G_CONTENT are signals; times that detectors read come behind them."""
+HEADER = G_INPUT + 11
 RULED = 2
 """Value of S_ACTIVE where the scope has a machine; 1 where others only read it."""
 K_FLOATS, K_LOGS, K_INTEGERS = 0, 1, 2

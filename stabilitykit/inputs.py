@@ -17,6 +17,7 @@ from stabilitykit.header import (
     F_REPLICA_LATE,
     F_REPLICA_OLD,
     G_ARRAYS,
+    G_CONTENT,
     G_DERIVED,
     G_DOMAIN,
     G_INPUT,
@@ -34,6 +35,7 @@ from stabilitykit.header import (
     S_KNOWN,
     S_PREVIOUS,
     S_SAVED,
+    S_TIME,
     SCOPE_HEADER,
 )
 from stabilitykit.kernels import kernel
@@ -50,6 +52,7 @@ LONG = 8192
 SMALLEST_NORMAL = 2.2250738585072014e-308
 MISMATCH_BITS = 0x7FF8_0000_4241_4421
 """Payload of a value of the wrong type: unknown, already reported."""
+FOREVER = 1e300
 _LOW62 = (1 << 62) - 1
 _PRIME = 0x9E3779B97F4A7C1
 _NEAR, _FAR, _RUN, _WEIGHT = 300.0, 3000.0, 5.0, 0.2
@@ -66,7 +69,7 @@ def mix(h: int, bits: int) -> int:
 def content_hash(ctl: Any, inp: Any, ti: Any, arr: Any, ids: Any, n: Any) -> int:
     """Hash what the pack reads of a turn; long arrays by 64 elements spread over them."""
     h = mix(1, int(ctl[C_REVISION]))
-    for k in range(ti[G_INPUTS]):
+    for k in range(ti[G_CONTENT]):
         h = mix(h, float_bits(inp[k]))
     for k in range(ti[G_ARRAYS]):
         size = int(n[k])
@@ -156,9 +159,21 @@ def watch_unit(v: float, row: Any, at: int) -> int:
 
 
 @kernel
+def take_time(hb: int, inp: Any, x: Any, ti: Any) -> None:
+    """Show one scope's detectors when this turn or sample was; a sample without time has the turn's."""
+    at = ti[hb + S_TIME]
+    if at >= 0:
+        v = inp[at]
+        if not (abs(v) < FOREVER):
+            v = inp[ti[G_CONTENT]]
+        x[ti[ti[G_INPUT] + INPUT_FIELDS * at]] = v if abs(v) < FOREVER else NAN
+
+
+@kernel
 def take_inputs(hb: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any, out: Any) -> int:
     """Check one scope's inputs against their domains; gives 1 when a fault is to be reported."""
     fault = 0
+    take_time(hb, inp, x, ti)
     for k in range(ti[hb + S_IN], ti[hb + S_IN_END]):
         v = inp[k]
         p = ti[G_INPUT] + INPUT_FIELDS * k

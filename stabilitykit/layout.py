@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.rules.pack import Node
-from stabilitykit.signals import SignalSpec
+from stabilitykit.signals import TIME, SignalSpec
 
 __all__ = ["ArrayInput", "Blocks", "RowGrower", "RowLayout", "ScalarInput", "Span", "walk"]
+
+
+TIMES = (TIME, "replica_sample_s", "device_sample_s")
+"""Fields of a Turn that say when it, or a sample on it, was measured; by scope."""
 
 
 @attrs.frozen

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Iterable, Iterator
 
 import attrs
-import numpy as np
 
 from stabilitykit import header as c
 from stabilitykit.errors import ReloadRefused

@@ -13,6 +13,7 @@ from stabilitykit.errors import UnknownSignal, UsageError
 from stabilitykit.generation import Generation
 from stabilitykit.identity import check_id
 from stabilitykit.journal import Journal
+from stabilitykit.layout import TIMES
 from stabilitykit.packing import read_value
 from stabilitykit.session import Instance
 from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
@@ -21,7 +22,6 @@ from stabilitykit.turn import MISSING, Turn, is_missing
 __all__ = ["Scopes"]
 
 _TIME = SignalSpec("timestamp_s", "s", "session", "a time", "number", -math.inf, math.inf)
-_TIMES = ("timestamp_s", "replica_sample_s", "device_sample_s")
 
 _NOBODY = ("", "")
 _NEVER: tuple[float | None, list[Fault]] = (None, [])
@@ -126,7 +126,7 @@ class Scopes:
         now, faults = _NEVER if turn.timestamp_s is MISSING else moment(turn.timestamp_s, "timestamp_s")
         flags = c.F_TURN
         for scope, instance, said in ((1, replica, turn.replica_sample_s), (2, device, turn.device_sample_s)):
-            at, more = _NEVER if said is MISSING else moment(said, _TIMES[scope])
+            at, more = _NEVER if said is MISSING else moment(said, TIMES[scope])
             faults = [*faults, *more] if more else faults
             if instance.beats(at):
                 flags |= _MAY[scope]
@@ -203,7 +203,7 @@ class Scopes:
                 flags |= _FORCED[scope]
             if self.is_old(at, instance.taken_s):
                 flags |= _OLD[scope]
-        faults = list(dict.fromkeys(faults)) + self._run(live, flags, instances, signals)
+        faults = list(dict.fromkeys(faults)) + self._run(live, flags, instances, signals, at)
         for scope, instance in enumerate(instances, 1):
             if flags & _FORCED[scope]:
                 instance.is_timed = True
@@ -213,13 +213,14 @@ class Scopes:
 
     @staticmethod
     def _run(
-        live: Generation, flags: int, instances: tuple[Instance, Instance], signals: Mapping[str, Any]
+        live: Generation, flags: int, instances: tuple[Instance, Instance], signals: Mapping[str, Any], at: float | None
     ) -> list[Fault]:
         faults: list[Fault] = []
         values: list[float] = []
         for scalar in live.program.scalars:
             taken = flags & _FORCED[SCOPES.index(scalar.spec.scope)]
-            number, fault = read_value(scalar.spec, signals.get(scalar.spec.name) if taken else None)
+            given = at if scalar.spec.name in TIMES else signals.get(scalar.spec.name) if taken else None
+            number, fault = read_value(scalar.spec, given)
             values.append(number)
             if fault is not None:
                 faults.append(fault)

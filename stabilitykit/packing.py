@@ -42,7 +42,7 @@ def make_packer(scalars: Sequence[ScalarInput], pack_into: Callable[..., None], 
     body = ", ".join(["row, vec, rrow, rvec, drow, dvec, flags, skip, t.revision", *fields])
     extra = "    e = (t.extra or EMPTY).get\n" if any(s.declared for s in scalars) else ""
     head = "def pack(t, row, vec, rrow, rvec, drow, dvec, flags, skip):\n"
-    exec(f"{head}{extra}    into(at, 0, {body})\n", space)  # noqa: S102 - names from the catalogue only
+    exec(f"{head}{extra}    into(at, 0, {body})\n", space)
     made: Callable[..., None] = space["pack"]
     return made
 

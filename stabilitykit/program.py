@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from stabilitykit import header as c
 from stabilitykit.errors import PackError, Problem
 from stabilitykit.kernels.blob import Blob
-from stabilitykit.layout import ArrayInput, Blocks, RowGrower, RowLayout, ScalarInput, Span, walk
+from stabilitykit.layout import TIMES, ArrayInput, Blocks, RowGrower, RowLayout, ScalarInput, Span, walk
 from stabilitykit.machine import build_machine_tables, machine_words
 from stabilitykit.rules.lower import CONSTANTS, Lowering
 from stabilitykit.rules.pack import DetectorUse, Pack
 from stabilitykit.rules.tables import MEMORY_WORDS, RuleTables, build_rule_tables
-from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
+from stabilitykit.signals import CATALOGUE, SCOPES, TIME, SignalSpec
 
 __all__ = ["ArrayInput", "Program", "RowLayout", "ScalarInput", "Span", "build_program", "walk"]
 
@@ -80,6 +80,8 @@ class _Builder:
         self.detectors = sorted(pack.detectors, key=lambda d: (SCOPES.index(d.scope), d.widened))
         self.detector_table: list[int] = []
         self.unit_at: list[int] = []
+        self.content = 0
+        self.times = [-1, -1, -1]
 
     def build(self, row_limit: int, vector_limit: int) -> Program:
         self._collect_inputs()
@@ -155,10 +157,23 @@ class _Builder:
                     continue
                 self.slots[name] = self.blocks(SCOPES.index(scope))
                 self.scalars.append(ScalarInput(spec, name in self.pack.signals, name in read))
+        self._collect_times()
+
+    def _collect_times(self) -> None:
+        """Put the times that detectors read behind the signals: they are no content, and no sample."""
+        self.content = len(self.scalars)
+        timed = [d for d in self.detectors if TIME in d.inputs.values()]
+        scopes = {_time_scope(d) for d in timed}
+        for scope in sorted({0, *scopes}) if timed else ():
+            self.slots[TIMES[scope]] = self.blocks(scope)
+            self.times[scope] = len(self.scalars)
+            spec = SignalSpec(TIMES[scope], "s", "session", "a time", "number", -np.inf, np.inf)
+            self.scalars.append(ScalarInput(spec, False, False))
 
     def _write_inputs(self) -> None:
         head = self.blob.header
-        head[c.G_INPUTS] = len(self.scalars)
+        head[c.G_INPUTS], head[c.G_CONTENT] = len(self.scalars), self.content
+        self.unit_at += [-1] * (len(self.scalars) - self.content)
         head[c.G_INPUT] = self.blob.ints(
             v
             for s, at in zip(self.scalars, self.unit_at, strict=True)
@@ -174,7 +189,8 @@ class _Builder:
         head, hb = self.blob.header, scope * c.SCOPE_HEADER
         row = RowGrower()
         row.take("content", "u8", 1)
-        mine = [k for k, s in enumerate(self.scalars) if s.spec.scope == SCOPES[scope]]
+        mine = [k for k, s in enumerate(self.scalars[: self.content]) if s.spec.scope == SCOPES[scope]]
+        head[hb + c.S_TIME] = self.times[scope]
         words = (len(self.scalars) + len(self.arrays) + 63) // 64
         known = row.take("known", "u8", words)
         row.take("present", "u8", words)
@@ -276,9 +292,9 @@ class _Builder:
             u2 = 4 * row.take("", "u8", (layout.u2 + 3) // 4)
             row.spans += [Span(f"{name}:u4", "u4", u4, layout.u4), Span(f"{name}:u2", "u2", u2, layout.u2)]
             row.spans.append(Span(f"{name}:vec", "vec", vector, layout.vec))
+            named = [TIMES[_time_scope(d)] if s == TIME else s for s in d.inputs.values()]
             inputs = [
-                array_at[s] if s in array_at else (self.blocks.resolve(self.slots[s]) if s else -1)
-                for s in d.inputs.values()
+                array_at[s] if s in array_at else (self.blocks.resolve(self.slots[s]) if s else -1) for s in named
             ]
             out = self.blocks.resolve(self.slots[f"{d.id}.{d.spec.outputs[0].name}"])
             io = self.blob.ints([*inputs, out])
@@ -304,6 +320,11 @@ class _Builder:
 
 
 _KINDS = ("f8", "u4", "u2", "vec")
+
+
+def _time_scope(detector: DetectorUse) -> int:
+    """Say whose time a detector reads: a widened one moves with turns, so the turn's."""
+    return 0 if detector.widened else SCOPES.index(detector.scope)
 
 
 def _array_kind(spec: SignalSpec) -> int:

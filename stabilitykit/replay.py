@@ -44,7 +44,7 @@ def replay(engine: Engine, entries: Iterable[Entry]) -> Iterator[Step]:
     Raises
     ------
     UsageError
-        An entry that can never work (an identity, a sample of two scopes).
+        An entry that can never work: its identity, or a sample's signal of no replica or device.
 
     Examples
     --------

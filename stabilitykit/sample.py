@@ -25,7 +25,7 @@ class Sample:
     timestamp_s
         When it was measured, in seconds of any steady clock.
     signals
-        Replica signals or device signals, never both.
+        Replica and device signals by name.
 
     Examples
     --------

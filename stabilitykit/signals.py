@@ -16,6 +16,7 @@ import attrs
 __all__ = [
     "CATALOGUE",
     "SCOPES",
+    "TIME",
     "DetectorSpec",
     "Layout",
     "OutputSpec",
@@ -29,6 +30,9 @@ Scope = Literal["session", "replica", "device"]
 Kind = Literal["number", "count", "bool", "enum", "array"]
 SCOPES: tuple[Scope, ...] = ("session", "replica", "device")
 """Narrowest first: a session is served by a replica, a replica runs on a device."""
+
+TIME = "timestamp_s"
+"""No signal, but a detector may name it as an input: the turn's time, in a sample the sample's (unit s)."""
 
 INF = math.inf
 
@@ -220,6 +224,7 @@ _ALL: tuple[SignalSpec, ...] = (
     SignalSpec("http_status", "count", "session", "HTTP status of the reply", "count", 100, 599),
     SignalSpec("is_history_truncated", "bool", "session", "the server dropped part of the history", "bool", 0, 1),
     _ratio("recall_ratio", "session", "host's own score: facts of earlier turns still recalled"),
+    _c("progress_count", "count", "session", "steps the host counts as progress: a changed tool result; monotonic"),
     # KV cache
     _ratio("kv_hit_ratio", "session", "cached prompt tokens / prompt tokens of this turn"),
     _ratio("kv_usage_ratio", "replica", "share of KV blocks in use"),

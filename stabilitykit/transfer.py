@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from stabilitykit.header import B_STALE
 from stabilitykit.decision import Decision, Fault
 from stabilitykit.errors import BlobError
 from stabilitykit.generation import Generation
+from stabilitykit.header import B_STALE
 from stabilitykit.session import Session
 
 __all__ = ["export_session", "read_blob", "restore_session"]

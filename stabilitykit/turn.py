@@ -100,6 +100,7 @@ class Turn:
     http_status: float = MISSING
     is_history_truncated: bool | float = MISSING
     recall_ratio: float = MISSING
+    progress_count: float = MISSING
     # KV cache
     kv_hit_ratio: float = MISSING
     kv_usage_ratio: float = MISSING

@@ -16,8 +16,8 @@ P2 erred by up to 15 %, a t-digest of the same size by 4.1 % and KLL by 66 % (fo
 When not to use it
 ------------------
 For the speed of one conversation take ``itl_breaker``, which knows its past after a few turns and does
-not learn what is over it. Quantiles of a session are 3 KB each and few sessions last 100 turns; the
-default scope, the replica, has the values. A change of level is learned slowly, halving by halving.
+not learn what is over it. p99 of a session needs a session of 100 turns; the default scope, the
+replica, sees the turns of all. A change of level is learned slowly: every past value counts the same.
 
 References
 ----------

@@ -8,8 +8,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
 from stabilitykit.kernels import bits, pointers

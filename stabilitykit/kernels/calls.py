@@ -69,7 +69,7 @@ def _is_nan(f: Any, v: list[Value], _: Any) -> Value:
 
 
 def _is_finite(f: Any, v: list[Value], _: Any) -> Value:
-    """A difference with itself is zero for every number, NaN for the others."""
+    """Subtract it from itself: zero for every number, NaN for the others."""
     rest = f.b.binary(ast.Sub(), v[0], v[0])
     return f.b.compare(ast.Eq(), rest, rest)
 

@@ -268,7 +268,9 @@ class _Function:
         if isinstance(node.op, ast.Not):
             return self.b.emit(f"xor i1 {self._truth(node.operand).text}, 1", "i1")
         value = self.value(node.operand)
-        return {ast.USub: self.b.negate, ast.Invert: self.b.invert, ast.UAdd: lambda v: v}[type(node.op)](value)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        return self.b.negate(value) if isinstance(node.op, ast.USub) else self.b.invert(value)
 
     def _of_Compare(self, node: ast.Compare) -> Value:  # noqa: N802
         left = self.value(node.left)

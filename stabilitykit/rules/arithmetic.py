@@ -138,6 +138,8 @@ class Arithmetic(Operands, ABC):
 
     def unified(self, tree: Tree, a: Term, b: Term) -> tuple[Term, Term] | None:
         """Bring two numbers to one unit; None after reporting why they have none."""
+        if a.unit is b.unit and not a.unit.is_plain:
+            return a, b
         if a.unit.dim == b.unit.dim:
             for x, y in ((a, b), (b, a)):
                 if (

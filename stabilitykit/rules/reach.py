@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from stabilitykit.rules.pack import DetectorUse, Node, Pack, Rule
+from stabilitykit.signals import TIME
 
 __all__ = ["DERIVED", "Blind", "blind_rules", "signals_read"]
 
@@ -41,7 +42,7 @@ def signals_read(node: Node, detectors: Mapping[str, DetectorUse]) -> frozenset[
     if node.op == "sig":
         return frozenset((node.name,))
     if node.op == "out":
-        return frozenset(s for s in detectors[node.name.split(".")[0]].inputs.values() if s)
+        return frozenset(s for s in detectors[node.name.split(".")[0]].inputs.values() if s not in ("", TIME))
     return frozenset().union(*(signals_read(a, detectors) for a in node.args))
 
 

@@ -66,14 +66,16 @@ TURN_WORDS: Mapping[str, str] = {"turn": "turns", "turns": "turns", "sample": "s
 """Every word of a count of turns, with its plural."""
 
 _LISTED = frozenset(unit.dim for unit in UNITS.values())
-_PLAIN_NAMES = frozenset(("", "ratio", "count", "number"))
+_BY_NAME: Mapping[str, Unit] = {
+    **UNITS,
+    **dict.fromkeys(TURN_WORDS, UNITS["turns"]),
+    **dict.fromkeys(("", "ratio", "count", "number"), PLAIN),
+}
 
 
 def unit_of(name: str) -> Unit | None:
     """Find a unit by name; ``ratio``, ``count`` and "" are plain numbers."""
-    if name in _PLAIN_NAMES:
-        return PLAIN
-    return UNITS.get("turns" if name in TURN_WORDS else name)
+    return _BY_NAME.get(name)
 
 
 def is_listed(unit: Unit) -> bool:

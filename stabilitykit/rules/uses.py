@@ -13,7 +13,7 @@ from stabilitykit.rules.pack import DetectorUse
 from stabilitykit.rules.scalars import show
 from stabilitykit.rules.shape import Item
 from stabilitykit.rules.values import Values
-from stabilitykit.signals import SCOPES, DetectorSpec, Scope, SignalSpec, scope_rank
+from stabilitykit.signals import SCOPES, TIME, DetectorSpec, Scope, SignalSpec, scope_rank
 
 __all__ = ["use_detectors"]
 
@@ -57,9 +57,10 @@ def _use(
     settings = _settings(item, spec, values)
     if inputs is None:
         return None
-    narrowest = min((signals[s].scope for s in inputs.values()), key=scope_rank, default=SCOPES[0])
+    read = [signals[s] for s in inputs.values() if s != TIME]
+    narrowest = min((s.scope for s in read), key=scope_rank, default=SCOPES[0])
     scope = _scope(findings, item, spec, narrowest)
-    typed = _with_units(spec, signals[next(iter(inputs.values()))].unit if inputs else "")
+    typed = _with_units(spec, read[0].unit if read else "")
     memory = _memory(item.id, spec, inputs, settings, scope)
     return DetectorUse(item.id, typed, inputs, settings, scope, scope != narrowest, memory)
 
@@ -83,6 +84,11 @@ def _inputs(
             findings.add(item.place, "SK202", f"detector `{item.id}` needs `{name}`: the signal it reads", key=True)
         elif type(given) is not str:
             findings.add(item.at(name), "SK203", f"`{name}` must be the name of a signal")
+        elif TIME in (given, default):
+            if given == default:
+                chosen[name] = given
+            else:
+                findings.add(item.at(name), "SK301", f"`{name}` and `{TIME}`: a time goes with a time only")
         elif given not in signals:
             place, key = (item.at(name), False) if name in item.fields else (item.place, True)
             findings.add(place, "SK301", f"unknown signal {show(given)}", near=(given, signals), key=key)

@@ -181,7 +181,6 @@ class _Reading:
 
     def _signals(self, raw: Mapping[str, Any], kind: str) -> dict[str, Column]:
         found: dict[str, Column] = {}
-        scopes: set[str] = set()
         for name, value in raw.items():
             place, spec = self.place.child("signals", name), self.known.get(name)
             if spec is None:
@@ -190,10 +189,7 @@ class _Reading:
                 continue
             if kind == "sample" and spec.scope == "session":
                 self.findings.add(place, "SK301", f"`{name}` is a session's signal: it comes with a turn", key=True)
-            scopes.add(spec.scope)
             found[name] = self._signal(place, value, spec)
-        if kind == "sample" and {"replica", "device"} <= scopes:
-            self.findings.add(self.place.child("signals"), "SK301", "replica and device signals need a mapping each")
         return found
 
     def _signal(self, place: Place, raw: Any, spec: SignalSpec) -> Column:

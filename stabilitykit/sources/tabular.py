@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 
 from stabilitykit.decision import Receipt
-from stabilitykit.errors import RecordError
+from stabilitykit.errors import RecordError, TurnError
+from stabilitykit.identity import check_id, check_number
 from stabilitykit.sample import Sample
 from stabilitykit.signals import CATALOGUE, SignalSpec
 from stabilitykit.sources.cells import (
@@ -100,6 +101,8 @@ def named_entries(
             column = columns.get(name) or columns.setdefault(name, Column(name=name))
             if name in _IDENTITY:
                 given[name] = _value_of_field(name, column, raw)
+            elif name in specs and is_sample and specs[name].scope == "session":
+                raise CellError(f"{name}: a session's signal, it comes with a turn")
             elif name in specs:
                 signals[name] = _signal(name, fields if name in fields else inside, column, specs[name])
             elif name == "applied":
@@ -145,14 +148,18 @@ def _value_of_field(name: str, column: Column, raw: Any) -> Any:
         return ABSENT
     try:
         if name in _COUNTS:
-            return read_count(raw)
+            number = read_count(raw)
+            check_number(number, "it")
+            return number
         if name in _TIMES:
             return read_time(raw, column)
-    except CellError as error:
+        if isinstance(raw, (list, dict)):
+            raise CellError(f"a text is wanted, not a {type(raw).__name__}")
+        text = as_text(raw)
+        check_id(text, "it")
+        return text
+    except (CellError, TurnError) as error:
         raise CellError(f"{name}: {error}") from None
-    if isinstance(raw, (list, dict)):
-        raise CellError(f"{name}: a text is wanted, not a {type(raw).__name__}")
-    return as_text(raw)
 
 
 def _signal(name: str, fields: Any, column: Column, spec: SignalSpec) -> Any:

@@ -16,7 +16,7 @@ def test_sound_pack(run, pack):
 def test_bad_pack_shows_every_problem(run, pack):
     """Each problem comes with its place, a caret and a hint; the command ends with 2."""
     pack.write_text(pack.read_text().replace("itl_ms > params", "itl_sm > params").replace("warning", "warnin"))
-    pack.write_text(pack.read_text().replace("severity: info", "severity: inf"))
+    pack.write_text(pack.read_text().replace("severity: info", "severity: infoo"))
     ran = run("check", pack)
     assert ran.code == 2
     assert f"{pack}:9:11: SK301" in ran.out

@@ -25,7 +25,7 @@ def test_rules_name_the_detector_they_use():
     """A rule of a shipped pack stands on the page of the detector it reads, and on no other."""
     pages = {spec.type: "".join(detector_pages.page(spec)) for spec in DETECTORS.values()}
     assert [name for name, text in pages.items() if "| `itl-over-baseline` |" in text] == ["itl_breaker"]
-    assert [name for name, text in pages.items() if "| `topic-drift` |" in text] == ["intent_drift"]
+    assert [name for name, text in pages.items() if "| `topic-break` |" in text] == ["intent_drift"]
 
 
 def test_docstring_is_split_at_its_headings():

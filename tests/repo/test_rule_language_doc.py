@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import attrs
 import pytest
@@ -35,8 +36,8 @@ class Example:
         """Give the pack: the rules, and for each verdict in the table two rules that make it visible."""
         probes = ""
         for name in self.named("verdict of"):
-            when = re.search(rf"rule: {name}\n +when: (.*)", self.rules)
-            probes += "".join(PROBE.format(name=name, when=when[1], way=way) for way in ("skip", "fire"))
+            (when,) = re.findall(rf"rule: {name}\n +when: (.*)", self.rules)
+            probes += "".join(PROBE.format(name=name, when=when, way=way) for way in ("skip", "fire"))
         rules = self.rules.replace("rules:\n", "rules:\n" + probes, 1)
         return HEAD + ("" if "machine:" in rules else "extends: [base]\n") + rules
 
@@ -83,7 +84,7 @@ def test_example(example, tmp_path):
     engine = Engine.load(str(path))
     signals, checked = example.named(""), 0
     for turn, _ in enumerate(example.rows["turn"]):
-        given = {name: float(cells[turn]) for name, cells in signals.items() if cells[turn] != "-"}
+        given: dict[str, Any] = {name: float(cells[turn]) for name, cells in signals.items() if cells[turn] != "-"}
         decision = engine.evaluate(Turn(session_id="s", **given))
         found = {f"rule `{name}`": seen(decision, name) for name in example.named("rule")}
         found |= {f"verdict of `{name}`": verdict(decision, name) for name in example.named("verdict of")}
@@ -120,6 +121,6 @@ def test_lists_of_the_page_are_complete():
     kinds = re.findall(r"^\| `(\w+)` \|", TEXT.partition("**Faults**")[2].partition("\n## ")[0], re.M)
     assert tuple(kinds) == FAULT_KINDS
     for group in {action.group for action in ACTIONS.values() if action.group}:
-        names = re.search(rf"^\| `{group}` \| (.*) \|$", TEXT, re.M)[1]
+        (names,) = re.findall(rf"^\| `{group}` \| (.*) \|$", TEXT, re.M)
         ranked = sorted((action for action in ACTIONS.values() if action.group == group), key=lambda a: a.rank)
         assert names.replace("`", "").split() == [action.name for action in ranked]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from stabilitykit.sources.recording import LogFile, shipped_recording
 from stabilitykit.turn import Turn
 
 MAPPINGS = shipped_recording().parent.parent / "mappings"
+
+
+def entries(path, mapping=None) -> list[Any]:
+    """Read a file, by a mapping of the package where one is named."""
+    return list(LogFile(path, read_mapping(MAPPINGS / f"{mapping}.yaml") if mapping else None).entries())
 
 
 def test_shipped_recording():
@@ -30,7 +36,7 @@ def test_embeddings_beside(write, tmp_path):
     """Row turn_id - 1 belongs to a turn; sessions without an array have none."""
     path = write("a.jsonl", '{"session_id": "x", "turn_id": 2}\n{"session_id": "y", "turn_id": 1}\n')
     np.savez(tmp_path / "a.embeddings.npz", x=np.eye(2, 3, dtype=np.float16))
-    first, second = LogFile(path).entries()
+    first, second = entries(path)
     assert first.embedding.tolist() == [0.0, 1.0, 0.0]
     assert second.embedding is None
 
@@ -57,11 +63,7 @@ def test_burstgpt(shared_data):
     """Requests, engine and GPU of one run, in their units."""
     folder = shared_data / "traces"
     requests, engine, gpu = (
-        list(
-            LogFile(
-                folder / f"burstgpt_vllm_scale100_{part}.csv", read_mapping(MAPPINGS / f"burstgpt_{part}.yaml")
-            ).entries()
-        )
+        entries(folder / f"burstgpt_vllm_scale100_{part}.csv", f"burstgpt_{part}")
         for part in ("requests", "engine", "gpu")
     )
     assert (len(requests), len(engine), len(gpu)) == (500, 538, 839)
@@ -75,7 +77,7 @@ def test_burstgpt(shared_data):
 def test_llmperf(shared_data):
     """Every endpoint is a conversation; refused requests have an error and no latency."""
     path = shared_data / "traces" / "llmperf_individual.jsonl"
-    turns = list(LogFile(path, read_mapping(MAPPINGS / "llmperf_individual.yaml")).entries())
+    turns = entries(path, "llmperf_individual")
     assert len(turns) == 1950
     assert len({t.session_id for t in turns}) == 13
     assert Counter(t.error for t in turns) == {"none": 1687, "rate_limited": 262, "server": 1}

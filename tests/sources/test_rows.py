@@ -110,7 +110,7 @@ def test_endless_line_is_bounded(write, monkeypatch):
 def test_bytes_are_counted(write):
     """A progress bar gets every byte of the file."""
     path = write("a.jsonl", '{"a": 1}\n' * 1000)
-    counted = []
+    counted: list[int] = []
     list(open_rows(path, "jsonl", counted.append).items)
     assert sum(counted) == path.stat().st_size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,9 +36,14 @@ ROWS = [
 ]
 
 
+def entries(path, mapping=None) -> list[Any]:
+    """Read a file."""
+    return list(LogFile(path, mapping).entries())
+
+
 def dumped(path, mapping):
     """Give the records of a file's entries."""
-    return [TurnRecord.dump(entry) for entry in LogFile(path, mapping).entries()]
+    return [TurnRecord.dump(entry) for entry in entries(path, mapping)]
 
 
 def write_all(folder, rows):
@@ -103,7 +109,7 @@ def test_nested_fields(write):
     """A path of names reaches into JSON."""
     text = "session: {column: id}\nsignals:\n  input_tokens: {column: usage.prompt_tokens}\n"
     log = write("a.jsonl", '{"id": "c", "usage": {"prompt_tokens": 12}}\n{"id": "c", "usage": null}\n')
-    first, second = LogFile(log, read_mapping(write("m.yaml", text))).entries()
+    first, second = entries(log, read_mapping(write("m.yaml", text)))
     assert first.input_tokens == 12.0
     assert "input_tokens" not in TurnRecord.dump(second)
 
@@ -116,7 +122,8 @@ def test_named_columns(write):
         {"session_id": "c", "turn_id": 2, "applied": {"session_id": "c", "turn_id": 1, "done": ["trim_context"]}},
     ]
     log = LogFile(write("a.jsonl", "".join(json.dumps(x) + "\n" for x in lines)))
-    turn, sample, last = log.entries()
+    found: list[Any] = list(log.entries())
+    turn, sample, last = found
     assert isinstance(turn, Turn)
     assert turn.itl_ms == 3.0
     assert sample.timestamp_s == 1.0
@@ -149,6 +156,9 @@ def test_missing_columns(write):
         ('{"session_id": "a", "timestamp_s": "noon"}', "timestamp_s: not a number"),
         ('{"session_id": "a", "applied": {"done": 1}}', "applied: not a receipt"),
         ('{"session_id": "a", "itl_ms": "soon"}', "itl_ms: not a number"),
+        ('{"session_id": "a", "turn_id": -1}', "turn_id: it must be in"),
+        ('{"session_id": "' + "x" * 129 + '"}', "session_id: it must have at most 128 bytes"),
+        ('{"observe": {"itl_ms": 3}}', "itl_ms: a session's signal"),
     ],
 )
 def test_bad_rows(write, line, reason):
