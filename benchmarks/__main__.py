@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from benchmarks import report
 from benchmarks.measure import Figure
 
 ROWS = (
@@ -38,8 +39,10 @@ def main(names: list[str]) -> int:
         for f in figures:
             late = f.target is not None and f.value > f.target
             missed += late
-            print(f"{f.what:58} {f.value:8g} {'' if f.target is None else f'{f.target:g}':>8}{' missed' if late else ''}  {f.note}", flush=True)
+            target = "" if f.target is None else f"{f.target:g}"
+            print(f"{f.what:58} {f.value:8g} {target:>8}{' missed' if late else ''}  {f.note}", flush=True)
         (OUT / f"{row}.json").write_text(json.dumps({f.name: f.to_dict() for f in figures}, indent=1) + "\n")
+    report.write()
     return int(missed > 0)
 
 

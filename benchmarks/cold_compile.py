@@ -31,7 +31,9 @@ def cold(count: int, rounds: int = 3) -> list[float]:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             place = {"STABILITYKIT_CACHE_DIR": folder}
-            found.append(cpu_times([(READY.format(count=count), place), *[(PROGRAM.format(count=count), place)] * 2], 1))
+            found.append(
+                cpu_times([(READY.format(count=count), place), *[(PROGRAM.format(count=count), place)] * 2], 1)
+            )
     return [sorted(column)[rounds // 2] for column in zip(*found, strict=True)]
 
 
@@ -60,7 +62,19 @@ def run() -> list[Figure]:
     unit = numba - bare
     note = f"{compiled - ready:.2f} s (the pass {one[1] - one[0]:.2f} s) against {unit:.2f} s"
     return [
-        Figure("cold_compile", "pass + 45 detectors compiled / import numba", significant((compiled - ready) / unit), 6, note),
-        Figure("cold_cached", "the same from the cache / import numba", significant((cached - ready) / unit), None, f"{cached - ready:.2f} s"),
+        Figure(
+            "cold_compile",
+            "pass + 45 detectors compiled / import numba",
+            significant((compiled - ready) / unit),
+            6,
+            note,
+        ),
+        Figure(
+            "cold_cached",
+            "the same from the cache / import numba",
+            significant((cached - ready) / unit),
+            None,
+            f"{cached - ready:.2f} s",
+        ),
         Figure("unused_detectors", "a turn with 45 more detectors in existence", significant(unused()), 1.02),
     ]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec
 
-HEAD = "from __future__ import annotations\n\nimport math\nfrom typing import Any\n\nfrom stabilitykit.kernels import kernel\n"
+HEAD = "from __future__ import annotations\n\nimport math\nfrom typing import Any\n\n"
+HEAD += "from stabilitykit.kernels import kernel\n"
 BODY = '''
 
 @kernel
@@ -42,6 +43,8 @@ def module(folder: Path, count: int):
     ]
     path.write_text(HEAD + "".join(bodies))
     found = importlib.util.spec_from_file_location("dummies_made", path)
+    assert found is not None
+    assert found.loader is not None
     made = importlib.util.module_from_spec(found)
     sys.modules["dummies_made"] = made
     found.loader.exec_module(made)
@@ -56,7 +59,10 @@ def specs(folder: Path, count: int) -> dict[str, DetectorSpec]:
             doc="a dummy",
             inputs={"input": ""},
             settings=(),
-            outputs=(OutputSpec("level_ms", "ms", "a level", "number"), OutputSpec("is_high", "bool", "is it high", "bool")),
+            outputs=(
+                OutputSpec("level_ms", "ms", "a level", "number"),
+                OutputSpec("is_high", "bool", "is it high", "bool"),
+            ),
             kernel=getattr(made, f"dummy_{k}"),
             layout=lambda settings: Layout(f8=3, u4=1),
             config=lambda settings: (8.0,),

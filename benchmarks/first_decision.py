@@ -19,4 +19,12 @@ def run() -> list[Figure]:
         cpu_times([(FIRST, place)], 1)
         bare, first, numba = cpu_times([("", {}), (FIRST, place), ("import numba", {})])
     note = f"{first:.2f} s against {numba:.2f} s, each with its interpreter ({bare:.2f} s)"
-    return [Figure("first_decision", "first decision, warm cache / import numba", significant((first - bare) / (numba - bare)), 3.5, note)]
+    return [
+        Figure(
+            "first_decision",
+            "first decision, warm cache / import numba",
+            significant((first - bare) / (numba - bare)),
+            3.5,
+            note,
+        )
+    ]

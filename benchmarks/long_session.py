@@ -21,4 +21,12 @@ def run() -> list[Figure]:
             engine.evaluate(turn)
     # Eight rounds: the young pass through turns 7 to 14, the old through 991 to 998.
     a, b = times([over(turns(young), engine.evaluate), over(turns(old), engine.evaluate)], 7)
-    return [Figure("long_session", "turn 1,000 / turn 10", significant(b / a), 1.1, f"{b / 2e5:.2f} us against {a / 2e5:.2f} us")]
+    return [
+        Figure(
+            "long_session",
+            "turn 1,000 / turn 10",
+            significant(b / a),
+            1.1,
+            f"{b / 2e5:.2f} us against {a / 2e5:.2f} us",
+        )
+    ]

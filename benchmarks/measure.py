@@ -23,7 +23,7 @@ class Figure:
 
     def to_dict(self):
         day = datetime.now(UTC).date().isoformat()
-        found = {"value": self.value, "day": day}
+        found = {"value": self.value, "day": day, "what": self.what, "note": self.note}
         return found if self.target is None else {**found, "target": self.target}
 
 

@@ -16,7 +16,12 @@ def cpu_times(programs: Sequence[tuple[str, dict[str, str]]], rounds: int = 7) -
     for _ in range(rounds):
         for k, (program, environment) in enumerate(programs):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-c", program],
+                check=True,
+                env={**os.environ, **environment},
+                stdout=subprocess.DEVNULL,
+            )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             found[k].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return [statistics.median(t) for t in found]

@@ -24,7 +24,9 @@ def run() -> list[Figure]:
     gc.collect()
     before = resident()
     for k in range(COUNT):
-        engine.evaluate(Turn(session_id=f"c-{k:07d}", itl_ms=30.0, ttft_ms=200.0, input_tokens=900.0, output_tokens=50.0))
+        engine.evaluate(
+            Turn(session_id=f"c-{k:07d}", itl_ms=30.0, ttft_ms=200.0, input_tokens=900.0, output_tokens=50.0)
+        )
     each = (resident() - before) / COUNT
     return [
         Figure("session_row", "row of one session of chat, KB", significant(row / 1024), 3),

@@ -25,5 +25,11 @@ def run() -> list[Figure]:
     ours, theirs = (eval(f"lambda _: X({GIVEN})", {"X": kind}) for kind in (Turn, model))
     a, b = times([over(range(5000), ours), over(range(5000), theirs)])
     return [
-        Figure("turn_build", "a Turn of 12 signals / a pydantic model", significant(a / b), 0.35, f"{a / 5e6:.2f} us against {b / 5e6:.2f} us")
+        Figure(
+            "turn_build",
+            "a Turn of 12 signals / a pydantic model",
+            significant(a / b),
+            0.35,
+            f"{a / 5e6:.2f} us against {b / 5e6:.2f} us",
+        )
     ]

@@ -15,7 +15,7 @@ from stabilitykit.kernels.divergence import full_moments
 @kernel
 def forward(a: Any, b: Any, n: Any, x: Any) -> int:
     """KL(a || b) and what the detector checks with it."""
-    mass, weighted, cross, zeros = full_moments(a, b, n[0])
+    mass, weighted, cross, _zeros = full_moments(a, b, n[0])
     x[0] = cross / mass
     x[1] = mass
     x[2] = weighted / mass

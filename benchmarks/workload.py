@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SESSIONS = 1000
 SEVERITIES = ("", "info", "warning", "critical")
@@ -50,7 +50,15 @@ def rules(count: int = 40) -> list[Rule]:
         for name in r.sample(NAMES, size):
             z = round(10 * NormalDist().inv_cdf(1 - each), 3)
             comparisons.append((name, *((">", 50 + z) if r.random() < 0.5 else ("<", 50 - z))))
-        made.append(Rule(f"r{i:03d}", 1 + r.choice((0, 0, 0, 1, 1, 2)), word, tuple(comparisons), r.choice((3, 4, 5)) if streak else 1))
+        made.append(
+            Rule(
+                f"r{i:03d}",
+                1 + r.choice((0, 0, 0, 1, 1, 2)),
+                word,
+                tuple(comparisons),
+                r.choice((3, 4, 5)) if streak else 1,
+            )
+        )
     return made
 
 
@@ -87,7 +95,7 @@ MACHINE = """machine:
 """
 
 
-def turns(count: int = 20_000) -> list[tuple[int, dict[str, float]]]:
+def turns(count: int = 20_000) -> list[tuple[int, dict[str, Any]]]:
     """Session and values: each signal of each session wanders around 50 with a deviation of 10."""
     r = random.Random(7)
     now = [[r.gauss(0, 1) for _ in NAMES] for _ in range(SESSIONS)]

@@ -223,6 +223,9 @@ class _Sessions:
     def store(self, run: _Run) -> None:
         """Bring rows and last decisions back into the engine."""
         live, store = self._live, self._engine.sessions
+        for session, is_new in zip(self.held, self._is_new, strict=True):
+            if not is_new:  # first of all: adding a session drops those that are too old
+                session.seen = store.clock()
         for k in np.argsort(self.last_at, kind="stable").tolist():
             session, at = self.held[k], int(self.last_at[k])
             if self._is_new[k]:
@@ -230,7 +233,6 @@ class _Sessions:
                 store.add(session)
             else:
                 store.touch(session)
-                session.seen = store.clock()
             session.rows.view(session.row)[:] = self.rows[k]
             session.last, session.revision = int(self.turns[at]), 0
             code, snapshot = int(run.codes[at]), run.final[k].tobytes()
@@ -274,6 +276,8 @@ class _Instances:
         self.rows, self.seen = np.zeros((len(names), 1)), np.full((len(names), 3), np.nan)
         if not live.is_wide:
             return
+        if len(names) > engine._scopes.capacity:  # else the first ones would be dropped for the last ones
+            raise UsageError(f"{len(names)} names do not fit: the engine holds {engine._scopes.capacity}")
         self.held = [engine._scopes.find(live, scope, tenant, name) for name in names]
         self.rows = np.array([i.rows.view(i.row) for i in self.held])
         known = [(i.sampled_s, i.taken_s, float(i.is_timed)) for i in self.held]

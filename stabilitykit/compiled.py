@@ -72,7 +72,7 @@ from stabilitykit.kernels.pointers import (
 )
 from stabilitykit.machine import step_machine
 from stabilitykit.rules.kernel import step_rules
-from stabilitykit.rules.tables import M_ON, MEMORY_WORDS, R_WORDS
+from stabilitykit.rules.tables import M_ON, M_STREAK, MEMORY_WORDS, R_HISTORY, R_WORDS, STREAK_WORDS
 
 __all__ = ["run_pass"]
 
@@ -120,15 +120,22 @@ def run_rules(hb: int, row: Any, x: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg:
 
 @kernel
 def show_memory(row: Any, ti: Any, out: Any) -> int:
-    """Copy the session's rule words out where a rule matches: the streaks and histories behind it."""
+    """Copy the session's streaks and histories out where a rule matches."""
     matched = U0
-    for w in range(ti[S_RULES + R_WORDS]):
+    count = ti[S_RULES + R_WORDS]
+    for w in range(count):
         matched |= out[ti[S_OUT] + w]
     if matched == U0:
         return 0
     words = as_u8(row)
-    for k in range(ti[G_COPY_SIZE]):
-        out[ti[G_COPY] + k] = words[ti[S_RULE_U8] + k]
+    to = ti[G_COPY]
+    for w in range(count):
+        at = ti[S_RULE_U8] + w * MEMORY_WORDS + M_STREAK
+        for k in range(STREAK_WORDS):
+            out[to + w * STREAK_WORDS + k] = words[at + k]
+    to += count * STREAK_WORDS
+    for k in range(ti[G_COPY_SIZE] - count * STREAK_WORDS):
+        out[to + k] = words[ti[S_RULE_U8] + ti[S_RULES + R_HISTORY] + k]
     return B_MATCHED
 
 
@@ -144,6 +151,25 @@ def recall_scope(hb: int, row: Any, ti: Any, out: Any) -> None:
         out[at + w] = U0
     state = u[ti[hb + S_MACHINE]]
     out[at + 4 * count] = state | (state << np.uint64(8))
+
+
+@kernel
+def run_widened(
+    hb: int, expired: int, row: Any, vec: Any, x: Any, ti: Any, tf: Any, kernels: Any, arr: Any, ids: Any, n: Any
+) -> None:
+    """Update the detectors of a wider scope that move with turns; an expired sample is unknown to them."""
+    if ti[hb + S_WIDE] == ti[hb + S_WIDE_END]:
+        return
+    saved = ti[hb + S_SAVED] - ti[hb + S_BLOCK]
+    if expired != 0:
+        for k in range(ti[hb + S_BLOCK], ti[hb + S_BLOCK] + ti[hb + S_BLOCK_SIZE]):
+            row[saved + k] = x[k]
+        for q in range(ti[hb + S_EXPIRING], ti[hb + S_EXPIRING_END]):
+            x[ti[q]] = NAN
+    run_detectors(ti[hb + S_WIDE], ti[hb + S_WIDE_END], 0, row, vec, x, ti, tf, kernels, arr, ids, n)
+    if expired != 0:
+        for q in range(ti[hb + S_EXPIRING], ti[hb + S_EXPIRING_END]):
+            x[ti[q]] = row[saved + ti[q]]
 
 
 @kernel
@@ -164,15 +190,16 @@ def run_wide(
         fault = take_inputs(hb, row, inp, x, ti, tf, out)
         mark_known(hb, row, x, ti, n)
         run_detectors(ti[hb + S_DET], ti[hb + S_DET_END], 0, row, vec, x, ti, tf, kernels, arr, ids, n)
+    expired = late if sample == 1 else old
     if turn == 1:
-        run_detectors(ti[hb + S_WIDE], ti[hb + S_WIDE_END], 0, row, vec, x, ti, tf, kernels, arr, ids, n)
+        run_widened(hb, expired, row, vec, x, ti, tf, kernels, arr, ids, n)
     if sample == 1:
         fault |= run_rules(hb, row, x, ti, tf, tu, sc, xg, out)
     for k in range(ti[hb + S_BLOCK_SIZE]):
         row[ti[hb + S_SAVED] + k] = x[block + k]
     if sample == 0:
         recall_scope(hb, row, ti, out)
-    if (sample == 0 and old != 0) or (sample == 1 and late != 0):
+    if expired != 0:
         for q in range(ti[hb + S_EXPIRING], ti[hb + S_EXPIRING_END]):
             x[ti[q]] = NAN
     if sample == 0:
@@ -247,5 +274,5 @@ def run_pass(
     run_detectors(ti[S_DET], ti[S_DET_END], ctl[C_SKIP], srow, svec, x, ti, tf, kernels, arr, ids, n)
     fault |= run_rules(0, srow, x, ti, tf, tu, sc, xg, out)
     result |= show_memory(srow, ti, out)
-    state = np.int64(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]])
+    state = int(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]])
     return result | state | (B_FAULT if fault == 1 else 0)

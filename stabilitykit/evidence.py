@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from stabilitykit.rules.kernel import arithmetic
 from stabilitykit.rules.lower import OPCODES
 from stabilitykit.rules.pack import Node, Rule
-from stabilitykit.signals import SCOPES
+from stabilitykit.signals import SCOPES, SignalSpec
 
-__all__ = ["Comparison", "Evidence", "deciding", "nearest_change"]
+__all__ = ["Change", "Comparison", "Evidence", "Known", "deciding", "nearest_change"]
 
 NAN = math.nan
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
@@ -25,6 +25,26 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 }
 NEGATED = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _REMEMBERS = frozenset(("prev", "delta", "mean", "wmin", "wmax", "count"))
+
+
+_SMALLEST = 2.2250738585072014e-308
+_NONE: frozenset[str] = frozenset()
+
+
+@attrs.frozen
+class Known:
+    """What is known of a pack's names.
+
+    Parameters
+    ----------
+    specs
+        Signals by name.
+    feeds
+        A signal or output to the signals and outputs that are made of it.
+    """
+
+    specs: Mapping[str, SignalSpec]
+    feeds: Mapping[str, frozenset[str]]
 
 
 @attrs.frozen
@@ -49,7 +69,9 @@ class Evidence:
     x
         The values of the turn.
     replaced
-        Canonical text of a node to the value it should have instead.
+        A node and the value it should have instead.
+    hidden
+        Signals and outputs that would be others then: unknown.
     """
 
     def __init__(
@@ -57,26 +79,37 @@ class Evidence:
         slots: Mapping[str, int],
         node_slots: Mapping[tuple[int, str], int],
         rule_slots: Mapping[str, int],
-        x: Mapping[int, float],
-        replaced: Mapping[str, float] | None = None,
+        x: Sequence[float],
+        replaced: tuple[Node, float] | None = None,
+        hidden: frozenset[str] = _NONE,
     ) -> None:
         self._slots, self._node_slots, self._rule_slots, self._x = slots, node_slots, rule_slots, x
-        self._replaced = replaced or {}
+        self._replaced, self._hidden = replaced, hidden
 
-    def but(self, text: str, value: float) -> Evidence:
-        """Give the same evidence with one node's value replaced."""
-        return Evidence(self._slots, self._node_slots, self._rule_slots, self._x, {text: value})
+    def but(self, node: Node, value: float, hidden: frozenset[str] = _NONE) -> Evidence:
+        """Give the same evidence with one node's value replaced; what follows from it is unknown."""
+        return Evidence(self._slots, self._node_slots, self._rule_slots, self._x, (node, value), hidden)
+
+    def _is_hidden(self, node: Node) -> bool:
+        """Tell whether a node's value would be another, nobody knows which."""
+        if self._replaced is None:
+            return False
+        if node.op in ("sig", "out"):
+            return node.name in self._hidden
+        if node.op == "rule":
+            return True
+        return any(a.text == self._replaced[0].text or self._is_hidden(a) for a in node.args)
 
     def value(self, node: Node) -> float:
         """Give a numeric node's value; NaN when unknown."""
-        if node.text in self._replaced:
-            return self._replaced[node.text]
+        if self._replaced is not None and node.text == self._replaced[0].text:
+            return self._replaced[1]
         if node.op in ("num", "param"):
             return node.value
         if node.op in ("sig", "out"):
-            return float(self._x[self._slots[node.name]])
+            return NAN if self._is_hidden(node) else self._x[self._slots[node.name]]
         if node.op in _REMEMBERS:
-            return float(self._x[self._node_slots[SCOPES.index(node.scope), node.text]])
+            return NAN if self._is_hidden(node) else self._x[self._node_slots[SCOPES.index(node.scope), node.text]]
         a = self.value(node.args[0])
         if node.op == "neg":
             return -a
@@ -95,7 +128,7 @@ class Evidence:
     def comparison(self, node: Node, *, negate: bool) -> Comparison:
         """Look at one leaf of a condition."""
         if node.op == "rule":
-            value = float(self._x[self._rule_slots[node.name]])
+            value = NAN if self._is_hidden(node) else self._x[self._rule_slots[node.name]]
             return _compared(node, "==", value, 0.0 if negate else 1.0)
         if node.op == "truth":
             return _compared(node.args[0], "==", self.value(node.args[0]), 0.0 if negate else 1.0)
@@ -124,13 +157,16 @@ def deciding(node: Node, evidence: Evidence, *, negate: bool = False) -> Compari
         return evidence.comparison(node, negate=negate)
     both = [deciding(a, evidence, negate=negate) for a in node.args]
     if (node.op == "and") != negate:
-        return min(both, key=lambda k: (k.verdict, _relative(k)))
-    return max(both, key=lambda k: (k.verdict, _relative(k)))
+        return min(both, key=lambda k: (k.verdict, _relative(k, exact=math.inf)))
+    return max(both, key=lambda k: (k.verdict, _relative(k, exact=0.0)))
 
 
-def _relative(found: Comparison) -> float:
+def _relative(found: Comparison, exact: float) -> float:
+    """Give the margin against the sizes compared; `exact` for yes or no, which a number explains better."""
     if math.isnan(found.margin):
         return 0.0
+    if found.op in ("==", "!="):
+        return exact if found.verdict == 2 else -exact
     return found.margin / max(abs(found.threshold), abs(found.value), 1e-300)
 
 
@@ -143,50 +179,81 @@ def operands(node: Node) -> Iterator[Node]:
         yield from operands(a)
 
 
-def nearest_change(rule: Rule, evidence: Evidence) -> tuple[Node, str, float] | None:
-    """Find the smallest change of one operand after which the condition is not true.
+@attrs.frozen
+class Change:
+    """What would have made a condition fail: ``operand op value``.
 
-    Returns
-    -------
-    (operand, op, value)
-        The condition fails once ``operand op value``; None when no single operand can do it.
-        A signal is preferred to what is derived from it.
+    ``tested`` is the value next to it at which the condition was seen to fail.
+    """
+
+    operand: Node
+    op: str
+    value: float
+    tested: float
+
+
+def nearest_change(rule: Rule, evidence: Evidence, known: Known) -> Change | None:
+    """Find the smallest change of one operand after which the condition is certainly false.
+
+    A signal is preferred to what is derived from it. None when no single operand can do it, or
+    when that depends on what memory would have made of the other value.
     """
     if evidence.verdict(rule.when) != 2:
         return None
-    best: tuple[int, float, Node, str, float] | None = None
+    best: tuple[tuple[int, float], Change] | None = None
     for node in dict.fromkeys(operands(rule.when)):
         now = evidence.value(node)
         if math.isnan(now):
             continue
-        for candidate in _candidates(rule.when, node, evidence):
-            op = _turning(rule, node, now, candidate, evidence)
-            far = abs(candidate - now) / max(abs(now), 1e-300)
-            found = (0 if node.op == "sig" else 1, far, node, op, candidate)
-            if op and (best is None or found[:2] < best[:2]):
-                best = found
-    return None if best is None else best[2:]
+        for change in _changes(rule.when, node, now, evidence, known):
+            far = abs(change.value - now) / max(abs(now), 1e-300)
+            rank = (0 if node.op == "sig" else 1, far)
+            if best is None or rank < best[0]:
+                best = (rank, change)
+    return None if best is None else best[1]
 
 
-def _turning(rule: Rule, node: Node, now: float, at: float, evidence: Evidence) -> str:
-    """Say on which side of a candidate the condition fails: at it, just below, just above ("": nowhere)."""
-    beyond = "<=" if at < now else ">="
-    for value, op in ((at, beyond), (math.nextafter(at, -math.inf), "<"), (math.nextafter(at, math.inf), ">")):
-        if value != now and evidence.but(node.text, value).verdict(rule.when) == 0:
-            return op
-    return ""
+def _changes(condition: Node, node: Node, now: float, evidence: Evidence, known: Known) -> Iterator[Change]:
+    """Give each change of an operand that makes the condition fail."""
+    spec = known.specs.get(node.name) if node.op == "sig" else None
+    lo, hi = (spec.lo, spec.hi) if spec is not None else (-math.inf, math.inf)
+    hidden = known.feeds.get(node.name, _NONE) if node.op in ("sig", "out") else _NONE
+
+    def fails(value: float) -> bool:
+        return value != now and lo <= value <= hi and evidence.but(node, value, hidden).verdict(condition) == 0
+
+    if node.unit in ("bool", "enum"):
+        count = len(spec.values) if spec is not None and spec.values else 2
+        failing = [float(v) for v in range(count) if fails(v)]
+        if len(failing) == count - 1 > 1:
+            yield Change(node, "!=", now, failing[0])
+        else:
+            yield from (Change(node, "==", v, v) for v in failing)
+        return
+    for exact in _candidates(condition, node, evidence):
+        for at in (float(f"{exact:.6g}"), exact):  # a number that people can read, where it is as good
+            beyond = "<=" if at < now else ">="
+            tested = ((at, beyond), (_beside(at, -math.inf), "<"), (_beside(at, math.inf), ">"))
+            found = next((Change(node, op, at, value) for value, op in tested if fails(value)), None)
+            if found is not None:
+                yield found
+                break
+
+
+def _beside(at: float, towards: float) -> float:
+    """Give the next value; subnormal ones count as 0."""
+    value = math.nextafter(at, towards)
+    return value if abs(value) >= _SMALLEST or value == 0.0 else math.copysign(_SMALLEST, towards)
 
 
 def _candidates(condition: Node, operand: Node, evidence: Evidence) -> Iterator[float]:
     """Give the values of an operand at which some comparison of the condition turns."""
     for node in _comparisons(condition):
         if node.op == "truth":
-            if node.args[0].text == operand.text:
-                yield from (0.0, 1.0)
             continue
         left, right = node.args
         # Sides are linear in most rules: two points give the crossing, and every candidate is checked.
-        at = [evidence.but(operand.text, v) for v in (0.0, 1.0)]
+        at = [evidence.but(operand, v) for v in (0.0, 1.0)]
         gap = [e.value(left) - e.value(right) for e in at]
         slope = gap[1] - gap[0]
         if math.isfinite(slope) and slope != 0.0:

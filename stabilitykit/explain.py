@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from stabilitykit.decision import Action, Decision, Reason
-from stabilitykit.evidence import Evidence, deciding, nearest_change
-from stabilitykit.rules.pack import Node, Rule
-from stabilitykit.rules.tables import M_STREAK, MEMORY_WORDS
+from stabilitykit.decision import Action, Decision, Match, Reason
+from stabilitykit.evidence import Evidence, Known, deciding, nearest_change
+from stabilitykit.program import DERIVED
+from stabilitykit.rules.pack import Node, Pack, Rule
+from stabilitykit.rules.tables import STREAK_WORDS
 from stabilitykit.rules.templates import UNKNOWN
 from stabilitykit.rules.templates import render as render_template
-from stabilitykit.signals import CATALOGUE, SCOPES
+from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
 
 if TYPE_CHECKING:
     from stabilitykit.generation import Generation
 
-__all__ = ["reason_line", "reasons", "render", "shown", "to_dict"]
+__all__ = ["known_names", "reason_line", "reasons", "render", "shown", "to_dict"]
 
 _PLAIN_UNITS = ("", "count", "ratio", "bool", "enum", "number")
 
 
 def reasons(live: Generation, decision: Decision) -> tuple[Reason, ...]:
     """Say why each rule matches, most severe first."""
+    matches = decision.matches
+    if not matches:
+        return ()
     evidence = _evidence(live, decision)
     order = {"critical": 0, "warning": 1, "info": 2}
-    matched = sorted(decision.matches, key=lambda m: order[m.severity])
-    return tuple(_reason(live, decision, live.pack.rule(m.rule), evidence) for m in matched)
+    matched = sorted(matches, key=lambda m: order[m.severity])
+    return tuple(_reason(live, decision, m, evidence) for m in matched)
 
 
 def _evidence(live: Generation, decision: Decision) -> Evidence:
     p = live.program
-    x = dict(enumerate(live.values(decision).tolist()))
-    return Evidence(p.slots, p.node_slots, p.rule_slots, x)
+    return Evidence(p.slots, p.node_slots, p.rule_slots, live.values(decision).tolist())
 
 
-def _reason(live: Generation, decision: Decision, rule: Rule, evidence: Evidence) -> Reason:
+def _reason(live: Generation, decision: Decision, match: Match, evidence: Evidence) -> Reason:
+    rule = live.pack.rule(match.rule)
     found = deciding(rule.when, evidence)
     streak, need = _streak(live, decision, rule)
     return Reason(
@@ -53,19 +58,36 @@ def _reason(live: Generation, decision: Decision, rule: Rule, evidence: Evidence
         margin=found.margin,
         streak=streak,
         need=need,
-        counterfactual=_counterfactual(rule, evidence, streak, need),
+        counterfactual=_counterfactual(live, match, evidence, streak),
         text=_text(live, rule, evidence),
     )
 
 
-def _counterfactual(rule: Rule, evidence: Evidence, streak: int, need: int) -> str:
-    if streak > need and (rule.keep_for or rule.count):
-        return ""  # it would still match: kept, or enough hits without this turn
-    change = nearest_change(rule, evidence)
+def _counterfactual(live: Generation, match: Match, evidence: Evidence, streak: int) -> str:
+    rule = live.pack.rule(match.rule)
+    if rule.keep_for and (rule.cooldown or not match.fired):
+        return ""  # it may have matched before: then it would be kept
+    if rule.count and not 0 <= streak <= rule.count[0]:
+        return ""  # hits enough without this turn
+    known = live.known
+    change = nearest_change(rule, evidence, known)
     if change is None:
         return ""
-    node, op, value = change
-    return f"{node.text} {op} {number(node, value)}"
+    return f"{change.operand.text} {change.op} {number(change.operand, change.value, known.specs, is_exact=True)}"
+
+
+def known_names(pack: Pack) -> Known:
+    """Collect the signals of a pack, and what is made of each."""
+    feeds: dict[str, set[str]] = {}
+    for name, _, parts in DERIVED:
+        for part in parts:
+            feeds.setdefault(part, set()).add(name)
+    for detector in pack.detectors:
+        outputs = {f"{detector.id}.{output.name}" for output in detector.spec.outputs}
+        inputs = set(detector.inputs.values())
+        for signal in inputs | {base for base, made in feeds.items() if made & inputs}:
+            feeds.setdefault(signal, set()).update(outputs)
+    return Known({**CATALOGUE, **pack.signals}, {name: frozenset(made) for name, made in feeds.items()})
 
 
 def _streak(live: Generation, decision: Decision, rule: Rule) -> tuple[int, int]:
@@ -78,11 +100,11 @@ def _streak(live: Generation, decision: Decision, rule: Rule) -> tuple[int, int]
     tables = live.program.rules[scope]
     if rule.count:
         name = f"{rule.memory or rule.id}:history"
-        at = next(m[2] for m in tables.memory if m[0] == name)
+        at = next(m[2] for m in tables.memory if m[0] == name) - tables.history + STREAK_WORDS * tables.words
         return (int(words[at]) & (1 << rule.count[1]) - 1).bit_count(), need
     bit = tables.bits[rule.id]
-    base = (bit >> 6) * MEMORY_WORDS + M_STREAK
-    return sum((int(words[base + k]) >> (bit & 63) & 1) << k for k in range(8)), need
+    base = (bit >> 6) * STREAK_WORDS
+    return sum((int(words[base + k]) >> (bit & 63) & 1) << k for k in range(STREAK_WORDS)), need
 
 
 def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
@@ -105,17 +127,21 @@ def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
     return render_template(rule.reason, values)
 
 
-def number(node: Node, value: float) -> str:
+def number(
+    node: Node, value: float, specs: Mapping[str, SignalSpec] = CATALOGUE, *, is_exact: bool = False
+) -> str:
     """Show a value with its unit."""
     if math.isnan(value):
         return "unknown"
     if node.unit == "enum":
-        spec = CATALOGUE.get(node.name)
+        spec = specs.get(node.name)
         if spec is not None and value == int(value) and 0 <= value < len(spec.values):
             return spec.values[int(value)]
     if node.unit == "bool":
         return "true" if value else "false"
     text = f"{value:.6g}"
+    if is_exact and float(text) != value:
+        text = repr(value)
     return text if node.unit in _PLAIN_UNITS else f"{text} {node.unit}"
 
 

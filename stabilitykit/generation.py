@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit import header as c
+from stabilitykit.arrays import Arrays
 from stabilitykit.compiled import run_pass
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
 from stabilitykit.kernels.warmup import warm_up
@@ -20,16 +21,18 @@ from stabilitykit.packing import gather, make_array_test, make_packer
 from stabilitykit.plan import resolve_actions
 from stabilitykit.program import Program, Span, walk
 from stabilitykit.rules.pack import Rule
+from stabilitykit.rules.tables import M_STREAK, MEMORY_WORDS, STREAK_WORDS
 from stabilitykit.session import Memory, Rows, Session
 from stabilitykit.signals import SCOPES, TIME
+
+if TYPE_CHECKING:
+    from stabilitykit.evidence import Known
 
 __all__ = ["Generation"]
 
 _ROWS = len(c.FIXED)
 _CONTROL = _ROWS + 6
 _INPUTS = _CONTROL + c.CONTROL_WORDS
-_STAGED = 8192
-"""Arrays up to this long are copied into the engine's own buffers; longer ones are read in place."""
 
 
 class Generation:
@@ -54,12 +57,20 @@ class Generation:
         self.is_wide = any(program.ti[k * c.SCOPE_HEADER + c.S_ACTIVE] for k in (1, 2))
         self.origin: Generation | None = None
         self._steps: tuple[Migration, ...] = ()
-        self.has_lengths = False
         self.session_out = program.out_at[0]
         self.is_many = program.rules[0].words > 1
         self._allocate(is_compiled)
         self._plans: dict[tuple[int, ...], tuple[tuple[Action, ...], tuple[Suppressed, ...]]] = {}
         self._names = tuple(s.name for s in self.pack.states)
+        self._ruled = tuple(k for k in range(3) if k == 0 or program.rules[k].bits)
+        self._matches = [
+            [
+                (table.bits[r.id], [Match(r.id, r.severity, r.scope, is_fired) for is_fired in (False, True)])
+                for r in self.pack.rules
+                if r.id in table.bits
+            ]
+            for table in program.rules
+        ]
         worst = len(self._names) - 1
         self._kept = frozenset(k for k, s in enumerate(self.pack.states) if s.while_ or k == worst)
 
@@ -73,33 +84,27 @@ class Generation:
         p = self.program
         self.block = np.zeros(_INPUTS + len(p.scalars), np.int64)
         end = p.out_words + p.values.size
-        self._shown = np.zeros(end + p.rules[0].u8)
+        self._shown = np.zeros(end + p.rules[0].copied)
         self.out = self._shown.view(np.uint64)
         self.x = self._shown[p.out_words : end]
         self.x[:] = p.values
-        self.shown_memory: Callable[[], bytes] = memoryview(self._shown[end:]).cast("B").tobytes
-        self.out_words = memoryview(self.out)
-        self.snapshot: Callable[[], bytes] = memoryview(self._shown[: p.out_words + p.live]).cast("B").tobytes
+        self.shown_memory: Callable[[], bytes] = _bytes(self._shown[end:]).tobytes
+        self.out_words = _bytes(self.out).cast("Q")
+        self.snapshot: Callable[[], bytes] = _bytes(self._shown[: p.out_words + p.live]).tobytes
         self.inputs = self.block[_INPUTS:].view(np.float64)
         self.control = self.block[_CONTROL:]
         self._scratch = (np.zeros(p.scratch[0], np.int32), np.zeros(p.scratch[1]))
-        count = max(1, len(p.arrays))
-        self.lengths = np.zeros(count, np.int64)
-        self.length_of = memoryview(self.lengths)
-        self._addresses = (np.zeros(count, np.uint64), np.zeros(count, np.uint64))
-        self._staging: list[NDArray[Any]] = []
-        for k, a in enumerate(p.arrays):
-            self._staging.append(np.zeros(max(64, min(a.length, _STAGED)), a.spec.dtype))
-            self._point(k, self._staging[k])
-        self.bound: list[NDArray[Any]] = list(self._staging)
-        self.into = memoryview(self.block).cast("B")[8 * _ROWS :]
+        self.arrays = Arrays(p.arrays)
+        self.bound, self.lengths = self.arrays.bound, self.arrays.lengths
+        self.take_arrays, self.forget_arrays = self.arrays.take, self.arrays.forget
+        self.into = _bytes(self.block)[8 * _ROWS :]
         self.pack_into = struct.Struct(f"=6Q3q{len(p.scalars)}d").pack_into
         self.pack_turn = make_packer(p.scalars, self.pack_into, self.into)
         self.has_arrays = make_array_test([a.spec.name for a in p.arrays])
         self.array_names = tuple(a.spec.name for a in p.arrays)
-        fixed = [
+        fixed: list[Any] = [
             self.control, self.x, self.inputs, p.ti, p.tf, p.tu, *self._scratch, self.out,
-            None, *self._addresses, self.lengths,
+            None, *self.arrays.addresses, self.lengths,
         ]  # fmt: skip
         kernels = [d.spec.kernel for d in p.detectors]
         # None: numba is absent, switched off or broken, and the plain functions serve.
@@ -107,16 +112,13 @@ class Generation:
         self.is_compiled = self._warm is not None
         self.call: Callable[[int], int] = self._call_plain
         self.address = 0
-        self._plain = (*fixed[:9], kernels)
+        self._plain: tuple[Any, ...] = (*fixed[:9], kernels)
         if self._warm is not None:
             fixed[9] = np.array([*self._warm.addresses, 0], np.int64)
             self._fixed = fixed
             for k, array in enumerate(fixed):
                 self.block[k] = array.ctypes.data
             self.call, self.address = self._warm.entry, self.block.ctypes.data
-
-    def _point(self, k: int, array: NDArray[Any]) -> None:
-        self._addresses[int(self.program.arrays[k].spec.dtype == "int64")][k] = array.ctypes.data
 
     def _call_plain(self, _: int) -> int:
         head = self.block[_ROWS:_CONTROL].tolist()
@@ -128,59 +130,8 @@ class Generation:
             made = (ctypes.c_float * size).from_address(vec) if size else np.zeros(0, np.float32)
             rows.append(np.ctypeslib.as_array(made) if size else made)  # type: ignore[arg-type]
         with np.errstate(all="ignore"):  # overflow gives unknown; it is no reason to warn
-            return int(run_pass(*self._plain, self.bound, self.bound, self.lengths, *rows))
-
-    def take_arrays(self, source: Callable[[str], Any]) -> list[Fault]:
-        """Bring the array inputs in from where they are found; gives the faults found on the way."""
-        faults: list[Fault] = []
-        self.has_lengths = True
-        for k, a in enumerate(self.program.arrays):
-            value = source(a.spec.name)
-            self.length_of[k] = 0
-            if value is None:
-                continue
-            fault = self._take_array(k, value)
-            if fault is not None:
-                faults.append(fault)
-        return faults
-
-    def _take_array(self, k: int, value: Any) -> Fault | None:
-        a = self.program.arrays[k]
-        name = a.spec.name
-        try:
-            array = value if isinstance(value, np.ndarray) else np.asarray(value)
-            if array.size == 0:
-                return None
-            if np.ma.is_masked(array):
-                return Fault("invalid", name, "masked elements")
-            if array.dtype.kind not in "fiub" or (a.spec.dtype == "int64" and array.dtype.kind == "f"):
-                return Fault("type_mismatch", name, f"array of {array.dtype.name}")
-            size = array.size
-            if array.ndim != 1 and name not in ("snapshot", "attention_mask"):
-                return Fault("dimension", name, f"{array.ndim} dimensions")
-        except Exception:  # whatever the host's object does when read as an array
-            return Fault("type_mismatch", name, type(value).__name__)
-        if a.length and size != a.length:
-            return Fault("dimension", name, f"{size}, not {a.length}")
-        if size > self._staging[k].size and size <= _STAGED:
-            self._staging[k] = np.zeros(size, a.spec.dtype)
-        if size <= _STAGED:
-            with np.errstate(all="ignore"):
-                self._staging[k][:size] = array.reshape(-1)
-            self.bound[k] = self._staging[k]
-        else:
-            with np.errstate(all="ignore"):
-                self.bound[k] = np.ascontiguousarray(array.reshape(-1), a.spec.dtype)
-        if self.is_compiled:
-            self._point(k, self.bound[k])
-        self.length_of[k] = size
-        return None
-
-    def forget_arrays(self) -> None:
-        """Mark every array input as absent."""
-        self.has_lengths = False
-        for k in range(len(self.array_names)):
-            self.length_of[k] = 0
+            blocks: list[Any] = [*self._plain, self.bound, self.bound, self.lengths, *rows]
+            return int(run_pass(*blocks))
 
     def bring(
         self, turn: Any, session: Session, replica: Memory, device: Memory, flags: int, skip: int,
@@ -192,7 +143,7 @@ class Generation:
             if self.has_arrays(turn):
                 session.need_vector()
                 faults = self.take_arrays(partial(getattr, turn))
-            elif self.has_lengths:
+            elif self.arrays.is_used:
                 self.forget_arrays()
         head = (
             session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, skip,
@@ -246,16 +197,20 @@ class Generation:
                 row.view(view)[piece] = template.view(view)[piece]
 
     def rule_memory(self, row: int) -> bytes:
-        """Copy the session's rule words: the streaks and histories behind a match."""
-        at = row + 8 * int(self.program.ti[c.S_RULE_U8])
-        return ctypes.string_at(at, 8 * self.program.rules[0].u8)
+        """Copy the session's streaks and histories, as the pass does where a rule matches."""
+        tables = self.program.rules[0]
+        start = int(self.program.ti[c.S_RULE_U8])
+        words = self.rows[0].view(row).view(np.uint64)[start : start + tables.u8]
+        streaks = [words[w * MEMORY_WORDS + M_STREAK :][:STREAK_WORDS] for w in range(tables.words)]
+        return np.concatenate([*streaks, words[tables.history :]]).tobytes()
 
     # -- faults
 
     def spoken_faults(self, faults: Sequence[Fault], code: int) -> Sequence[Fault]:
         """Leave out faults of replica or device signals that were no sample: nobody looked at them."""
         taken = {"session": 1, "replica": code & c.B_REPLICA, "device": code & c.B_DEVICE}
-        scopes = {s.spec.name: s.spec.scope for s in (*self.program.scalars, *self.program.arrays)}
+        inputs: list[Any] = [*self.program.scalars, *self.program.arrays]
+        scopes = {i.spec.name: i.spec.scope for i in inputs}
         return [f for f in faults if taken[scopes.get(f.signal, "session")]]
 
     def pass_faults(self) -> list[Fault]:
@@ -276,7 +231,9 @@ class Generation:
         """Name the signals whose absence has just outlasted a rule's hold_limit, once per signal."""
         faults: list[Fault] = []
         for scope, memory in enumerate((session, replica, device)):
-            for rule in self.expired(scope) if memory is not None else ():
+            if memory is None:
+                continue
+            for rule in self.expired(scope):
                 names = [n for n in self._signals_of(rule) if self._is_newly_stale(n, scope, memory)]
                 faults += [Fault("signal_stale", name, f"rule {rule.id}") for name in names]
         return faults
@@ -338,11 +295,11 @@ class Generation:
 
     def _spoken(self, decision: Decision) -> tuple[int, ...]:
         """Scopes a decision speaks about: all of a turn's, or the one of an observe."""
-        own = SCOPES.index(decision.scope)  # type: ignore[arg-type]
-        if own:
-            taken = (0, decision._code & c.B_REPLICA, decision._code & c.B_DEVICE)
-            return tuple(k for k in (1, 2) if k == own or taken[k])
-        return tuple(k for k in range(3) if k == 0 or self.program.rules[k].bits)
+        if decision.scope == "session":
+            return self._ruled
+        own = SCOPES.index(decision.scope)
+        taken = (0, decision._code & c.B_REPLICA, decision._code & c.B_DEVICE)
+        return tuple(k for k in (1, 2) if k == own or taken[k])
 
     def state(self, decision: Decision) -> str:
         """Name the state the turn ended in."""
@@ -366,14 +323,10 @@ class Generation:
         if decision._code & c.B_STALE:
             return ()
         for scope in self._spoken(decision):
-            matched, fired = self.words(decision, scope, 0), self.words(decision, scope, 2)
-            if not matched:
-                continue
-            bits = self.program.rules[scope].bits
-            for rule in self.pack.rules:
-                bit = bits.get(rule.id)
-                if bit is not None and matched >> bit & 1:
-                    found.append(Match(rule.id, rule.severity, rule.scope, bool(fired >> bit & 1)))
+            matched = self.words(decision, scope, 0)
+            if matched:
+                fired = self.words(decision, scope, 2)
+                found += [pair[fired >> bit & 1] for bit, pair in self._matches[scope] if matched >> bit & 1]
         return tuple(found)
 
     def plan(self, decision: Decision) -> tuple[tuple[Action, ...], tuple[Suppressed, ...]]:
@@ -406,6 +359,13 @@ class Generation:
                 wanted += self.pack.states[word & 255].while_
         return wanted
 
+    @cached_property
+    def known(self) -> Known:
+        """Signals by name, and what is made of each: asked for only when a decision explains itself."""
+        from stabilitykit.explain import known_names
+
+        return known_names(self.pack)
+
     def reasons(self, decision: Decision) -> tuple[Reason, ...]:
         """Say why each rule matches."""
         from stabilitykit.explain import reasons
@@ -423,3 +383,8 @@ class Generation:
         from stabilitykit.explain import to_dict
 
         return to_dict(self, decision)
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    """See an array as bytes."""
+    return memoryview(array).cast("B")  # type: ignore[arg-type]  # arrays say so from Python 3.12 on

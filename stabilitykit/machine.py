@@ -43,9 +43,17 @@ class GuardNode(Protocol):
 class RuleFacts(Protocol):
     """What a guard asks about a rule of its scope."""
 
-    id: str
-    severity: str
-    tags: tuple[str, ...]
+    @property
+    def id(self) -> str:
+        """Name the rule."""
+
+    @property
+    def severity(self) -> str:
+        """Give info, warning or critical."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Give its tags."""
 
 
 def machine_words(transitions: int) -> int:
@@ -168,15 +176,15 @@ def step_machine(u: Any, at: int, words: int, out: Any, ti: Any, tu: Any, hb: in
     hb
         Where the machine section starts in ``ti``.
     """
-    state = np.int64(u[at + W_STATE])
-    dwell = np.int64(u[at + W_DWELL]) + 1
+    state = int(u[at + W_STATE])
+    dwell = int(u[at + W_DWELL]) + 1
     taken = -1
     count = ti[hb + G_COUNT]
     for k in range(count):
         if (tu[ti[hb + G_FROM] + k] >> np.uint64(state)) & U1 == U0:
             continue
         v = guard(k, words, out, ti, tu, hb)
-        c = np.int64(u[at + W_COUNTERS + k])
+        c = int(u[at + W_COUNTERS + k])
         if v == 2:
             c += 1
         elif v == 0:

@@ -10,10 +10,11 @@ import attrs
 from stabilitykit import header as c
 from stabilitykit.errors import ReloadRefused
 from stabilitykit.program import Program, RowLayout, Span
+from stabilitykit.rules.pack import Pack
 from stabilitykit.rules.tables import MEMORY_WORDS
 from stabilitykit.session import Memory, Rows
 
-__all__ = ["Migration", "MigrationReport", "plan_migration"]
+__all__ = ["Migration", "MigrationReport", "plan_migration", "state_indices", "value_slots"]
 
 _BYTES = {"f8": 8, "u8": 8, "u4": 4, "u2": 2}
 _WORDS = {"bit": MEMORY_WORDS, "flag": 1}
@@ -91,7 +92,7 @@ def plan_migration(old: Program, new: Program) -> tuple[tuple[Migration, ...], M
     ReloadRefused
         SK510: a state vanished and no other says ``was:`` for it.
     """
-    states = _states(old, new)
+    states = _states(old.pack, new.pack)
     kept = started = dropped = 0
     found: list[Migration] = []
     for scope, (before, after) in enumerate(zip(old.rows, new.rows, strict=True)):
@@ -126,18 +127,19 @@ def _unnamed(program: Program, scope: int) -> dict[str, Span]:
     if scope:
         head = program.ti[scope * c.SCOPE_HEADER : (scope + 1) * c.SCOPE_HEADER]
         start, size, saved = int(head[c.S_BLOCK]), int(head[c.S_BLOCK_SIZE]), int(head[c.S_SAVED])
-        for name, slot in _slots(program, scope):
+        for name, slot in value_slots(program):
             if start <= slot < start + size:
                 found[name] = Span("", "f8", saved + slot - start, 1)
     return found
 
 
-def _slots(program: Program, scope: int) -> Iterator[tuple[str, int]]:
+def value_slots(program: Program) -> Iterator[tuple[str, int]]:
+    """Name the values of a pack, as a reload tells which are the same, and where they stand."""
     memory = {d.id: d.memory or d.id for d in program.detectors}
     for name, slot in program.slots.items():
         detector, _, output = name.partition(".")
         yield (f"output:{memory[detector]}.{output}" if output else f"signal:{name}"), slot
-    yield from ((f"node:{text}", slot) for (k, text), slot in program.node_slots.items() if k == scope)
+    yield from ((f"node:{scope}:{text}", slot) for (scope, text), slot in program.node_slots.items())
     for rule_id, slot in program.rule_slots.items():
         yield f"rule:{program.pack.rule(rule_id).memory or rule_id}", slot
 
@@ -171,12 +173,16 @@ def _vectors(pairs: Iterable[tuple[Span, Span]]) -> tuple[tuple[int, int, int], 
     return tuple((a.at, b.at, a.size) for a, b in pairs if a.kind == "vec" and a.size)
 
 
-def _states(old: Program, new: Program) -> tuple[int, ...]:
-    names = {s.name: k for k, s in enumerate(new.pack.states)}
-    was = {s.was: k for k, s in enumerate(new.pack.states) if s.was}
+def state_indices(old: Pack, new: Pack) -> list[int | None]:
+    """Give the new index of each old state; None where neither it nor a ``was:`` of it is there."""
+    names = {s.name: k for k, s in enumerate(new.states)}
+    was = {s.was: k for k, s in enumerate(new.states) if s.was}
+    return [names.get(state.name, was.get(state.name)) for state in old.states]
+
+
+def _states(old: Pack, new: Pack) -> tuple[int, ...]:
     found = []
-    for state in old.pack.states:
-        at = names.get(state.name, was.get(state.name))
+    for state, at in zip(old.states, state_indices(old, new), strict=True):
         if at is None:
             raise ReloadRefused(f"SK510 state {state.name!r} is gone; name it by `was:` in the state that takes over")
         found.append(at)

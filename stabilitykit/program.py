@@ -25,7 +25,7 @@ from stabilitykit.signals import CATALOGUE, SCOPES, TIME, SignalSpec
 __all__ = ["ArrayInput", "Program", "RowLayout", "ScalarInput", "Span", "build_program", "walk"]
 
 # A derived signal: its kind for the kernel and the signals it is made of.
-_DERIVED: tuple[tuple[str, int, tuple[str, str, str]], ...] = (
+DERIVED: tuple[tuple[str, int, tuple[str, str, str]], ...] = (
     ("kv_hit_ratio", 0, ("cached_tokens", "input_tokens", "input_tokens")),
     ("session_tokens", 1, ("input_tokens", "output_tokens", "output_tokens")),
     ("context_usage_ratio", 2, ("input_tokens", "output_tokens", "context_window_tokens")),
@@ -94,8 +94,9 @@ class _Builder:
             frozenset(d.id for d in self.detectors if d.spec.model_bound),
             frozenset(_references(self.pack)),
         )
+        rules_by_id = {rule.id: rule for rule in self.pack.rules}
         for rule_id in self.pack.order:
-            lowering.rule(self.pack.rule(rule_id))
+            lowering.rule(rules_by_id[rule_id])
         head = self.blob.header
         head[c.G_WORDS] = fault_words = (len(self.scalars) + len(self.arrays) + 63) // 64
         rules: list[RuleTables] = []
@@ -120,8 +121,8 @@ class _Builder:
         self._write_inputs()
         head[c.G_DETECTORS] = self.blob.ints(self.detector_table)
         values = np.full(sum(self.blocks.sizes) or 1, np.nan)
-        # Behind the words and the values: a copy of the session's rule words, made when a rule matches.
-        head[c.G_COPY], head[c.G_COPY_SIZE] = out + values.size, rules[0].u8
+        # Behind the words and the values: a copy of the session's streaks, made when a rule matches.
+        head[c.G_COPY], head[c.G_COPY_SIZE] = out + values.size, rules[0].copied
         for value, slot in lowering.constants.items():
             values[self.blocks.resolve(slot)] = value
         ti, tf, tu = self.blob.arrays()
@@ -144,7 +145,7 @@ class _Builder:
     def _collect_inputs(self) -> None:
         read = set(_signals(self.pack))
         aux: set[str] = set()
-        for name, _, parts in _DERIVED:
+        for name, _, parts in DERIVED:
             if name in read:
                 aux.update(parts)
         lengths = _array_lengths(self.detectors)
@@ -259,7 +260,7 @@ class _Builder:
         index = {s.spec.name: k for k, s in enumerate(self.scalars)}
         rows = [
             (kind, index[name], *(index[p] for p in parts))
-            for name, kind, parts in _DERIVED
+            for name, kind, parts in DERIVED
             if name in index and self.scalars[index[name]].reported
         ]
         head[c.G_DERIVED] = self.blob.ints(v for r in rows for v in r)

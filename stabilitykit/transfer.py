@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from stabilitykit.decision import Decision, Fault
 from stabilitykit.errors import BlobError
 from stabilitykit.generation import Generation
-from stabilitykit.header import B_STALE
+from stabilitykit.migrate import state_indices, value_slots
 from stabilitykit.session import Session
 
 __all__ = ["export_session", "read_blob", "restore_session"]
@@ -26,8 +27,7 @@ _HEAD = struct.Struct("<4sHI")
 def export_session(session: Session, live: Generation) -> bytes:
     """Write a session: magic, version, length, JSON head, row, vectors, decision, CRC-32.
 
-    The session stands in this generation's memory. A decision of an earlier pack keeps its state
-    and faults only: its rules may be gone.
+    The session stands in this generation's memory, and so does its decision afterwards.
     """
     decision = session.decision
     if decision is not None and decision._view is not live:
@@ -59,18 +59,33 @@ def export_session(session: Session, live: Generation) -> bytes:
 
 
 def _restated(decision: Decision, session: Session, live: Generation) -> Decision:
-    p = live.program
-    states = [s.name for s in live.pack.states]
-    state = session.rows.words(session.row)[p.rows[0].machine]
+    """Say what an earlier pack decided in the words of this one; what it has no word for is left out."""
+    old, p = cast(Generation, decision._view), live.program
     shown = np.full(p.out_words + p.live, np.nan)
     words = shown[: p.out_words].view(np.uint64)
     words[:] = 0
-    for k, scope in enumerate(("replica", "device"), 1):
-        name = decision.scopes.get(scope, live.pack.initial)
-        words[p.out_at[k] + 4 * p.rules[k].words] = states.index(name) if name in states else 0
-    code = state | state << 8 | B_STALE
-    fields = (live, decision.session_id, decision.turn_id, code, shown.tobytes(), decision.faults, b"", "session")
+    values, mine = old.values(decision), dict(value_slots(old.program))
+    for name, slot in value_slots(p):
+        if name in mine:
+            shown[p.out_words + slot] = values[mine[name]]
+    states = state_indices(old.pack, live.pack)
+    for scope, tables in enumerate(p.rules):
+        at = p.out_at[scope]
+        for group in range(4):
+            said = old.words(decision, scope, group)
+            for rule_id, bit in old.program.rules[scope].bits.items():
+                if said >> bit & 1 and rule_id in tables.bits:
+                    to = tables.bits[rule_id]
+                    words[at + group * tables.words + (to >> 6)] |= np.uint64(1 << (to & 63))
+        words[at + 4 * tables.words] = _machine_word(old.machine_word(decision, scope), states)
+    code = decision._code & ~0x1FFFF | _machine_word(decision._code & 0x1FFFF, states)
+    memory = live.rule_memory(session.row) if decision._memory else b""
+    fields = (live, decision.session_id, decision.turn_id, code, shown.tobytes(), decision.faults, memory, "session")
     return tuple.__new__(Decision, fields)
+
+
+def _machine_word(word: int, states: Sequence[int | None]) -> int:
+    return (states[word & 255] or 0) | (states[word >> 8 & 255] or 0) << 8 | word & 1 << 16
 
 
 def _layout(live: Generation) -> int:
@@ -140,7 +155,7 @@ def restore_session(blob: bytes, live: Generation) -> Session:
         and sizes[0] == rows.nbytes
         and sizes[1] in (0, 4 * rows.vector)
         and sizes[2] == (8 * (p.out_words + p.live) if head["turn"] >= 0 else 0)
-        and sizes[3] in (0, 8 * p.rules[0].u8)
+        and sizes[3] in (0, 8 * p.rules[0].copied)
     )
     if not fits:
         raise BlobError("damaged: sizes do not agree")

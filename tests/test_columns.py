@@ -112,7 +112,7 @@ def check_replay(pack, rows, compiled):
 
 
 @pytest.mark.skipif(not is_available(), reason="no compiler here")
-@pytest.mark.capability("Columnar replay decides exactly as evaluate does", figure="columnar")
+@pytest.mark.capability("issue 2 §8: columnar replay decides exactly as evaluate does", figure="columnar")
 @settings(max_examples=60)
 @given(st.lists(row, min_size=1, max_size=24))
 def test_compiled(pack, rows):
@@ -184,3 +184,28 @@ def test_unknown_rule(engine):
     """Asking for a rule that the pack does not have is misuse."""
     with pytest.raises(UsageError, match="no rule"):
         engine.replay({"itl_ms": [1.0]}).matched("nosuch")
+
+
+def test_too_many_replicas(engine):
+    """More replicas than the engine may hold are refused: the first ones would be dropped on the way."""
+    count = engine._scopes.capacity + 1
+    with pytest.raises(UsageError, match="do not fit"):
+        engine.replay({"itl_ms": np.ones(count)}, replica=[f"r{k}" for k in range(count)])
+
+
+def test_sessions_that_grow_old_on_the_way(pack, monkeypatch):
+    """A session that is about to be forgotten is used again before new ones make the engine tidy up."""
+    now = [0.0]
+    engine = Engine.load(pack, compiled=False, ttl_s=10.0, clock=lambda: now[0])
+    engine.replay({"itl_ms": [20.0]}, session="old")
+    now[0] = 9.5
+    find = engine.sessions.find
+
+    def slow_find(key):
+        found = find(key)
+        now[0] = 10.5
+        return found
+
+    monkeypatch.setattr(engine.sessions, "find", slow_find)
+    engine.replay({"itl_ms": [21.0] * 4}, session=["old", "a", "b", "c"])
+    assert {key[1] for key in engine.sessions.live} == {"old", "a", "b", "c"}

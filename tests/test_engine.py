@@ -449,6 +449,31 @@ def test_actions_of_a_sample_go_out_once():
     assert [m.rule for m in second.matches] == ["full"]
 
 
+@pytest.mark.capability("issue 2 §2: evaluate opens no file, starts no thread, sleeps never, reads no environment")
+def test_nothing_but_arithmetic(wide, monkeypatch):
+    """What touches the world raises while turns, samples and peeks of every kind are taken."""
+    bad = {"itl_ms": "x", "embedding": [1.0], "finish_reason": "none", "extra": {"host_score": 7.0}, "timestamp_s": -1.0}
+
+    def calls():
+        for k in range(40):
+            turn = Turn(session_id="a", itl_ms=30.0 if k < 9 else 300.0, embedding=[1.0, 0.1 * k, 0.0, 0.0], kv_usage_ratio=0.9, replica="r")
+            wide.evaluate(turn)
+            wide.peek(attrs.evolve(turn, **bad))
+            wide.observe(replica="r", kv_usage_ratio=0.1 * (k % 9))
+        return wide.evaluate(Turn(session_id="a", **bad))
+
+    calls()
+
+    def forbidden(*_, **__):
+        raise AssertionError("the engine touched the world")
+
+    with monkeypatch.context() as patch:
+        for name in ("builtins.open", "os.open", "os.getenv", "time.sleep", "time.time", "random.random", "threading.Thread.start", "os.urandom"):
+            patch.setattr(name, forbidden)
+        decision = calls()
+    assert {f.kind for f in decision.faults} == {"type_mismatch", "dimension", "invalid"}
+
+
 def test_load_of_a_shipped_pack():
     """The README's first lines."""
     engine = Engine.load("chat")

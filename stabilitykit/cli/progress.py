@@ -25,6 +25,9 @@ def reading(files: Sequence[Path]) -> Iterator[Callable[[int], object]]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("replaying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Lines printed meanwhile go above the bar, but only on a terminal: a file must get them itself.
+    shared = sys.stdout.isatty()
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=shared, redirect_stderr=True)
+    with bar as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)

@@ -78,10 +78,10 @@ class Recording:
             for bad in log.bad:
                 note(("left out ", "yellow"), plain(bad))
             if log.bad_count:
-                note(f"{log.path.name}: {log.bad_count} bad line{'s' * (log.bad_count != 1)} left out")
+                note(f"{plain(log.path.name)}: {log.bad_count} bad line{'s' * (log.bad_count != 1)} left out")
             unknown = [plain(name) + (f" (did you mean {near}?)" if near else "") for name, near in log.unknown.items()]
             if unknown:
                 shown = ", ".join(unknown[:12]) + (f" and {len(unknown) - 12} more" if len(unknown) > 12 else "")
-                note(f"{log.path.name}: columns that are no signals: {shown}")
+                note(f"{plain(log.path.name)}: columns that are no signals: {shown}")
             for name, line in log.absent.items():
                 note(("warning: ", "yellow"), f"{log.mapping.file}:{line}: no row has a column {plain(name)!r}")  # type: ignore[union-attr]

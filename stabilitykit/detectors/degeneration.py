@@ -11,7 +11,7 @@ progress
     The host's own count of progress (``progress_count``), optional: tool results that changed, steps done. Replies
     may be the same as long as it moves.
 finish
-    ``finish_reason``: without ``progress`` an answer that ends in ``tool_calls`` is not compared, since polling is no loop.
+    ``finish_reason``: without ``progress`` an answer that ends in ``tool_calls`` is not compared: polling is no loop.
 logprobs
     Log-probabilities of the candidates at one position of the answer, best its end (``top_logprobs``), optional.
 
@@ -20,9 +20,9 @@ Settings
 max_period, copies, tokens
     A cycle has a period up to the first, at least so many copies, and covers so many tokens.
 repetition
-    Share of repeated 4-grams above which an answer is degenerate.
+    Share of repeated 3-grams above which an answer is degenerate.
 similar
-    Share of common 4-grams from which on two replies are nearly the same.
+    Share of common 3-grams from which on two replies are nearly the same.
 repeats
     Replies in a row like one of the four before, without progress, that make a loop; 2: three copies.
 special_from, special_to
@@ -33,10 +33,10 @@ Outputs
 cycle_period, cycle_copies
     Of the cycle that covers most tokens (a fraction of a copy counts); 0 without one.
 repetition_ratio
-    1 - distinct 4-grams / 4-grams; unknown below ``tokens`` tokens. Within 0.03.
+    1 - distinct 3-grams / 3-grams of the last 256 tokens; unknown below ``tokens`` tokens. Within 0.03.
 similarity_ratio
-    Share of 4-grams in common with the most similar of the four replies before. Standard error 0.07; unknown for a reply
-    below 16 tokens (three copies are then less than a cycle's 48) and for the first.
+    Share of 3-grams in common with the most similar of the four replies before. Standard error 0.07; unknown for a
+    reply below 16 tokens (three copies are then less than a cycle's 48) and for the first.
 repeats_count
     Replies in a row that were nearly the same, without progress between them.
 special_count
@@ -48,8 +48,9 @@ is_degenerate
 
 Notes
 -----
-``benchmarks/accuracy/degeneration.py`` prints recall and false calls, and the margins of every threshold. A certain model is
-not a broken one (it copies a name from the prompt with probability 1), so ``peak_ratio`` is evidence and no verdict.
+``benchmarks/accuracy/degeneration.py`` prints recall and false calls, and the margins of every threshold. A certain
+model is not a broken one (it copies a name from the prompt with probability 1), so ``peak_ratio`` is evidence and no
+verdict.
 
 When not to use it
 ------------------
@@ -89,6 +90,8 @@ __all__ = ["DEGENERATION", "degeneration_kernel"]
 
 TAIL = 1024
 """Tokens that are looked at, from the end."""
+CLOSE = 256
+"""Tokens whose repetition counts: a loop that begins late in a long answer must not be diluted by what was before."""
 REPLIES = 4
 LEAST = 16
 TOOL_CALLS = float(FINISH_REASONS.index("tool_calls"))
@@ -98,14 +101,15 @@ SKETCHES = MAP_WORDS + BINS  # place in h of the replies before, behind the map 
 
 @kernel
 def sketch_reply(h: Block, t: Block, start: int, n: int) -> float:
-    """Sketch the 4-grams of ``t[start:n]`` into h behind the map; gives the estimate of the distinct ones."""
+    """Sketch the 3-grams of ``t[start:n]`` into h behind the map; gives how many of the closing ones are distinct."""
     sketch = offset_u4(h, MAP_WORDS)
     for k in range(BINS):
         sketch[k] = 0
-    for i in range(start, n - 3):
+    for i in range(start, n - 2):
         g = shingle_hash(t, i)
-        word = (g >> 5) & 63
-        h[word] = int(h[word]) | (1 << (g & 31))
+        if i >= n - CLOSE:
+            word = (g >> 5) & 63
+            h[word] = int(h[word]) | (1 << (g & 31))
         k = (g >> 11) & 31
         if sketch[k] == 0 or g < sketch[k]:
             sketch[k] = g
@@ -163,8 +167,8 @@ def judge_reply(
     if float(x[out]) > 0.0:
         x[out + 1] = float(x[out + 1]) / float(x[out])
     distinct = sketch_reply(h, t, start, n)
-    if n >= c[2] and n - start > 3:
-        x[out + 2] = max(1.0 - distinct / float(n - start - 3), 0.0)
+    if n >= c[2] and n > 2:
+        x[out + 2] = max(1.0 - distinct / float(min(n, CLOSE) - 2), 0.0)
     if n >= LEAST:
         share = most_similar(f, h)
         x[out + 3] = share
@@ -183,8 +187,9 @@ def degeneration_kernel(
 ) -> int:
     """Judge an answer by its tokens.
 
-    c is ``max_period, copies, tokens, spacing, repetition, similar, repeats, special_from, special_to``; f is ``last progress
-    (NaN at first), repeats, place and number of replies``; h is the map of 4-grams, this reply's sketch, four others.
+    c is ``max_period, copies, tokens, spacing, repetition, similar, repeats, special_from, special_to``; f is ``last
+    progress (NaN at first), repeats, place and number of replies``; h is the map of 3-grams, this reply's sketch, four
+    others.
     """
     out, progress = io[4], float(x[io[1]])
     for k in range(8):
@@ -227,8 +232,8 @@ DEGENERATION = DetectorSpec(
         SettingSpec("max_period", 128, f"longest cycle; {_USERS}", kind="count", lo=1, hi=512),
         SettingSpec("copies", 3, f"copies of a cycle; {_USERS}", kind="count", lo=2, hi=1024),
         SettingSpec("tokens", 48, f"tokens that a cycle covers; {_USERS}", kind="count", lo=2, hi=1024),
-        SettingSpec("repetition", 0.5, f"tolerated share of repeated 4-grams; {_MEASURED}", "ratio", lo=0.0, hi=1.0),
-        SettingSpec("similar", 0.8, f"common 4-grams of replies that are alike; {_MEASURED}", "ratio", lo=0.0, hi=1.0),
+        SettingSpec("repetition", 0.5, f"tolerated share of repeated 3-grams; {_MEASURED}", "ratio", lo=0.0, hi=1.0),
+        SettingSpec("similar", 0.8, f"common 3-grams of replies that are alike; {_MEASURED}", "ratio", lo=0.0, hi=1.0),
         SettingSpec(
             "repeats", 2, "replies alike that make a loop: three copies, as of a cycle", kind="count", lo=1, hi=1000
         ),
@@ -240,8 +245,8 @@ DEGENERATION = DetectorSpec(
     outputs=(
         OutputSpec("cycle_period", "tokens", "length of the cycle, 0 without one", "count", lo=0.0, hi=512.0),
         OutputSpec("cycle_copies", "count", "tokens of the cycle / its length", lo=0.0, hi=float(TAIL)),
-        OutputSpec("repetition_ratio", "ratio", "share of 4-grams that are repeated", lo=0.0, hi=1.0),
-        OutputSpec("similarity_ratio", "ratio", "share of 4-grams in common with a reply before", lo=0.0, hi=1.0),
+        OutputSpec("repetition_ratio", "ratio", "share of 3-grams that are repeated", lo=0.0, hi=1.0),
+        OutputSpec("similarity_ratio", "ratio", "share of 3-grams in common with a reply before", lo=0.0, hi=1.0),
         OutputSpec("repeats_count", "count", "replies alike in a row, without progress", "count", lo=0.0),
         OutputSpec("special_count", "tokens", "special tokens that leaked", "count", lo=0.0),
         OutputSpec("peak_ratio", "ratio", "probability of the likeliest candidate", lo=0.0, hi=1.0),

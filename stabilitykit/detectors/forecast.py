@@ -1,7 +1,7 @@
 """When it will be full: turns until a ratio reaches its limit, by a slope that outliers cannot move.
 
-A server holds its rate from 91 to 96 % of its KV cache and then collapses; a context window refuses the first prompt that
-does not fit. Speed tells too late, the trend tells in time.
+A server holds its rate from 91 to 96 % of its KV cache and then collapses; a context window refuses the first prompt
+that does not fit. Speed tells too late, the trend tells in time.
 
 Inputs
 ------
@@ -32,13 +32,13 @@ is_soon
 
 Notes
 -----
-Turns are known values: a turn without one is left out. A fall below the smallest value of the window begins a new
-window, since a cut says nothing of how fast the rest fills.
+Turns are known values: a turn without one is left out. A fall by more than a quarter begins a new window: it was a cut,
+which says nothing of how fast the rest fills.
 
 When not to use it
 ------------------
-On a ratio that breathes with the load: the slope over eight samples is then the load's. Take samples far enough apart, and
-demand a level beside it (``kv.is_soon and kv_usage_ratio > 80 %``).
+On a ratio that breathes with the load: the slope over eight samples is then the load's. Take samples far enough apart,
+and demand a level beside it (``kv.is_soon and kv_usage_ratio > 80 %``).
 
 References
 ----------
@@ -74,19 +74,18 @@ __all__ = ["FORECAST", "forecast_kernel"]
 
 SEEN, PLACE, RING = 0, 1, 2
 """Places in f; at RING the values, then their times, then scratch for the slopes."""
-REBASE: dict[str, Reaction] = {
-    name: "rebase" for name in ("reset_context", "trim_context", "rollback_snapshot", "insert_summary", "evict_kv")
-}
+CUT = 0.75
+"""A value below that share of the last is no trend: half of a context is what servers and hosts drop."""
+REBASE: dict[str, Reaction] = dict.fromkeys(
+    ("reset_context", "trim_context", "rollback_snapshot", "insert_summary", "evict_kv"), "rebase"
+)
 
 
 @kernel
 def take_value(f: Block, window: int, value: float, time: float) -> int:
-    """Put a value into the ring, a new ring if it is below all; gives the number of values."""
+    """Put a value into the ring, a new ring after a cut; gives the number of values."""
     seen, place = int(f[SEEN]), int(f[PLACE])
-    is_lowest = seen > 0
-    for k in range(seen):
-        is_lowest = is_lowest and value < float(f[RING + k])
-    if is_lowest:
+    if seen > 0 and value < CUT * float(f[RING + (place + window - 1) % window]):
         seen, place = 0, 0
     f[RING + place] = value
     f[RING + window + place] = time

@@ -128,7 +128,7 @@ LEAK = DetectorSpec(
         SettingSpec(
             "rise",
             0.1,
-            "rise of usage that is one; see benchmarks/accuracy/leak_forecast.py",
+            "rise of usage that is one; see benchmarks/accuracy/trends.py",
             "ratio",
             lo=0.0,
             hi=100.0,
@@ -136,7 +136,7 @@ LEAK = DetectorSpec(
         SettingSpec(
             "fall",
             0.1,
-            "fall of the requests that is one; see benchmarks/accuracy/leak_forecast.py",
+            "fall of the requests that is one; see benchmarks/accuracy/trends.py",
             "ratio",
             lo=0.0,
             hi=1.0,

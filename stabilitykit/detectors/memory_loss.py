@@ -77,9 +77,9 @@ __all__ = ["MEMORY_LOSS", "memory_loss_kernel"]
 
 BEFORE, FROZEN = 3, 4
 MAX_FREEZE = 50.0
-REBASE: dict[str, Reaction] = {
-    name: "rebase" for name in ("reset_context", "trim_context", "rollback_snapshot", "insert_summary", "evict_kv")
-}
+REBASE: dict[str, Reaction] = dict.fromkeys(
+    ("reset_context", "trim_context", "rollback_snapshot", "insert_summary", "evict_kv"), "rebase"
+)
 
 
 @kernel

@@ -24,7 +24,7 @@ import numpy as np
 from stabilitykit.kernels._registry import kernel
 from stabilitykit.kernels.pointers import Block
 
-__all__ = ["KINDS", "padded", "siphash", "siphash_words"]
+__all__ = ["KINDS", "TAILS", "padded", "siphash", "siphash_words"]
 
 KINDS = ("u8", "u8", "u8", "i8")
 """Kind of each block of ``siphash_words``."""
@@ -34,12 +34,13 @@ _S0, _S1, _S2, _S3 = (np.uint64(word) for word in _START)
 _13, _16, _17, _21, _32 = (np.uint64(bits) for bits in (13, 16, 17, 21, 32))
 _64 = np.uint64(64)
 _FF = np.uint64(0xFF)
-_TAILS = tuple(bytes(7 - size % 8) + bytes([size]) for size in range(256))
+TAILS = tuple(bytes(7 - size % 8) + bytes([size]) for size in range(256))
+"""What fills data of a length (modulo 256) up to whole words."""
 
 
 def padded(data: bytes) -> bytes:
     """Fill data up to whole 64-bit words; the last byte is the length modulo 256."""
-    return data + _TAILS[len(data) & 255]
+    return data + TAILS[len(data) & 255]
 
 
 def siphash(key: bytes, data: bytes) -> int:

@@ -1,8 +1,8 @@
-"""What a reply says, in a few words of memory: the set of its token 4-grams, counted and sketched.
+"""What a reply says, in a few words of memory: the set of its token 3-grams, counted and sketched.
 
-Two estimates on one hash of each 4-gram. How many are distinct: mark one bit of a map for each and count the bits that stay
-clear (linear counting). How much two replies share: the hash chooses a bin, each bin keeps its smallest hash, and the
-share of bins that agree estimates the share of common 4-grams (one-permutation min-hash).
+Two estimates on one hash of each 3-gram. How many are distinct: mark one bit of a map for each and count the bits that
+stay clear (linear counting). How much two replies share: the hash chooses a bin, each bin keeps its smallest hash, and
+the share of bins that agree estimates the share of common 3-grams (one-permutation min-hash).
 
 References
 ----------
@@ -20,7 +20,7 @@ from stabilitykit.kernels.pointers import Block
 
 __all__ = ["BINS", "MAP_BITS", "MAP_WORDS", "SHINGLE", "distinct_estimate", "shared_ratio", "shingle_hash"]
 
-SHINGLE = 4
+SHINGLE = 3
 BINS = 32
 """Bins of a sketch: the standard error of a share of 0.8 is 0.07."""
 MAP_WORDS = 64
@@ -31,9 +31,9 @@ _FACTOR = 0x10_01AF
 
 @kernel
 def shingle_hash(t: Block, at: int) -> int:
-    """Give 31 bits, never 0, of the four tokens from ``at`` on."""
+    """Give 31 bits, never 0, of the three tokens from ``at`` on."""
     g = 0
-    for k in range(4):
+    for k in range(3):
         word = int(t[at + k])
         g = (g * _FACTOR + (word & _PRIME) + ((word >> 31) & _PRIME) + 1) % _PRIME
     for _ in range(2):
@@ -54,7 +54,7 @@ def distinct_estimate(words: Block) -> float:
 
 @kernel
 def shared_ratio(sketch: Block, other: Block) -> float:
-    """Estimate the share of common 4-grams of two sketches, 0 when either is empty."""
+    """Estimate the share of common 3-grams of two sketches, 0 when either is empty."""
     equal, used = 0, 0
     for k in range(32):
         if sketch[k] != 0 or other[k] != 0:

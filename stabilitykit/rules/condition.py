@@ -10,7 +10,6 @@ import attrs
 from stabilitykit.rules.arithmetic import Arithmetic
 from stabilitykit.rules.names import Names, Problems
 from stabilitykit.rules.pack import Node
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.syntax import SyntaxProblem, Tree, read_condition
 from stabilitykit.rules.terms import AND, COMPARISON, NOT, OR, Term, narrower
 
@@ -65,7 +64,7 @@ class _Checker(Arithmetic):
         if name in names.disabled:
             return self.bad(tree, "SK305", f"rule `{name}` is disabled", "`enabled: false` removes a rule")
         if name not in names.rules:
-            return self.bad(tree, "SK305", f"unknown rule `{name[:60]}`", did_you_mean(name, names.rules))
+            return self.bad(tree, "SK305", f"unknown rule `{name[:60]}`", near=(name, names.rules))
         scope = names.rules[name] or self.fallback_scope
         text = f"rule:{name}"
         return Term(Node("rule", name=name, scope=scope, text=text), tree, text, base="verdict")
@@ -97,8 +96,8 @@ class _Checker(Arithmetic):
     def word(self, tree: Tree, words: tuple[str, ...]) -> Term:
         """Check a word beside an enum."""
         if tree.name not in words:
-            hint = did_you_mean(tree.name, words) or f"its values are {' '.join(words)}"
-            return self.bad(tree, "SK416", f"unknown value `{tree.name[:60]}`", hint)
+            hint = f"its values are {' '.join(words)}"
+            return self.bad(tree, "SK416", f"unknown value `{tree.name[:60]}`", hint, (tree.name, words))
         value = float(words.index(tree.name))
         # its own text is the number: the same word may be another number in another enum
         node = Node("num", value=value, unit="enum", text=str(words.index(tree.name)))
@@ -121,8 +120,9 @@ class _Checker(Arithmetic):
         """Check a param that holds a word, beside an enum."""
         held = str(self.names.params[term.text.partition(".")[2]].value)
         if held not in words or term.node is None:
-            hint = did_you_mean(held, words) or f"its values are {' '.join(words)}"
-            return self.bad(term.tree, "SK416", f"`{term.text}` is `{held[:60]}`, no value of this enum", hint)
+            hint = f"its values are {' '.join(words)}"
+            message = f"`{term.text}` is `{held[:60]}`, no value of this enum"
+            return self.bad(term.tree, "SK416", message, hint, (held, words))
         node = attrs.evolve(term.node, value=float(words.index(held)), unit="enum")
         return attrs.evolve(term, node=node, base="enum", values=words)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from stabilitykit.errors import PackError, Problem
 from stabilitykit.rules.locate import Findings, Place
 from stabilitykit.rules.pack import Node, Pack, Rule
+from stabilitykit.rules.shape import Item
 
-__all__ = ["MAX_ATOMS", "MAX_LEVELS", "MAX_RULES", "MAX_TERMS", "check_cost", "levels", "row_too_large"]
+__all__ = ["MAX_ATOMS", "MAX_ITEMS", "MAX_LEVELS", "MAX_NODES", "MAX_TERMS", "Cost", "levels", "row_too_large", "too_many"]
 
-MAX_RULES = 2_000
+MAX_ITEMS = 2_000
 MAX_ATOMS = 8_192
 MAX_TERMS = 2_048
+MAX_NODES = 40_960
 MAX_LEVELS = 16
 
 _ATOMS = frozenset(("cmp", "truth", "rule"))
@@ -20,33 +22,59 @@ _LEAVES = frozenset(("sig", "out", "num", "param"))
 _LOGIC = frozenset(("and", "or", "not"))
 
 
-def check_cost(findings: Findings, place: Place, rules: Sequence[tuple[Rule, Place]]) -> None:
-    """Count comparisons and computed terms of all conditions; equal terms count once.
+def too_many(findings: Findings, sections: Mapping[str, Mapping[str, Item]], place: Place) -> bool:
+    """Report sections with more items than any pack needs; true when there is one."""
+    crowded = [(name, len(items)) for name, items in sections.items() if len(items) > MAX_ITEMS]
+    for name, count in crowded:
+        findings.add(place, "SK602", f"{count:,} {name}; {MAX_ITEMS:,} are allowed")
+    return bool(crowded)
+
+
+class Cost:
+    """Counts what the conditions of a pack cost, rule by rule; equal terms count once.
 
     Parameters
     ----------
     place
         Where to report a limit of the whole set.
-    rules
-        Checked rules with their places, in topological order.
     """
-    atoms = 0
-    terms: set[tuple[str, str]] = set()
-    for rule, _ in rules:
+
+    def __init__(self, findings: Findings, place: Place) -> None:
+        self.findings, self.place = findings, place
+        self.nodes = self.atoms = 0
+        self.terms: set[tuple[str, str]] = set()
+        self.levels: dict[str, int] = {}
+
+    def count(self, rule: Rule) -> bool:
+        """Count a rule; false when it was one too many: then looking further helps nobody."""
         stack = [rule.when]
         for node in stack:
             if node.op in _LEAVES:
                 continue
             if node.op in _ATOMS:
-                atoms += 1
+                self.atoms += 1
             elif node.op not in _LOGIC:
-                terms.add((node.scope, node.text))
+                self.terms.add((node.scope, node.text))
             stack += node.args
-    if atoms > MAX_ATOMS:
-        findings.add(place, "SK602", f"the conditions hold {atoms:,} comparisons; {MAX_ATOMS:,} are allowed")
-    if len(terms) > MAX_TERMS:
-        findings.add(place, "SK602", f"the conditions hold {len(terms):,} computed terms; {MAX_TERMS:,} are allowed")
-    _check_levels(findings, rules)
+        self.nodes += len(stack)
+        for count, limit, what in (
+            (self.atoms, MAX_ATOMS, "comparisons"),
+            (len(self.terms), MAX_TERMS, "computed terms"),
+            (self.nodes, MAX_NODES, "parts"),
+        ):
+            if count > limit:
+                self.findings.add(self.place, "SK602", f"the conditions hold more than {limit:,} {what}")
+                return False
+        return True
+
+    def check_levels(self, rule: Rule, item: Item) -> None:
+        """Check what a rule waits for, after the rules it names."""
+        text = rule.when.text
+        self.levels[rule.id] = levels(rule.when, self.levels) if "rule:" in text or "count(" in text else 0
+        # Only the first rule over the limit: those behind it would all repeat it.
+        if self.levels[rule.id] == MAX_LEVELS + 1:
+            message = f"`{rule.id}` waits for more than {MAX_LEVELS} levels of `rule:` and `count()`"
+            self.findings.add(item.at("when"), "SK603", message)
 
 
 def levels(node: Node, of_rules: Mapping[str, int]) -> int:
@@ -61,17 +89,6 @@ def levels(node: Node, of_rules: Mapping[str, int]) -> int:
     if node.op == "rule":
         return of_rules.get(node.name, 0) + 1
     return below + 1 if node.op == "count" else below
-
-
-def _check_levels(findings: Findings, rules: Sequence[tuple[Rule, Place]]) -> None:
-    of_rules: dict[str, int] = {}
-    for rule, place in rules:
-        text = rule.when.text
-        of_rules[rule.id] = levels(rule.when, of_rules) if "rule:" in text or "count(" in text else 0
-        # Only the first rule over the limit: those behind it would all repeat it.
-        if of_rules[rule.id] == MAX_LEVELS + 1:
-            message = f"`{rule.id}` waits for more than {MAX_LEVELS} levels of `rule:` and `count()`"
-            findings.add(place, "SK603", message)
 
 
 def row_too_large(pack: Pack, row_bytes: int, limit: int) -> PackError:

@@ -72,6 +72,9 @@ def _declare(findings: Findings, item: Item) -> SignalSpec | None:
 def _enum(findings: Findings, item: Item, spec: SignalSpec, words: list[str]) -> SignalSpec | None:
     sound = True
     place = item.at("values")
+    if not 1 <= len(words) <= _MAX_WORDS:
+        findings.add(place, "SK206", f"an enum has 1 to {_MAX_WORDS} words")
+        return None
     for index, word in enumerate(words):
         if not NAME.fullmatch(word):
             findings.add(place.child(index), "SK205", "a word of an enum is lower-case letters, digits and `_`")
@@ -83,9 +86,6 @@ def _enum(findings: Findings, item: Item, spec: SignalSpec, words: list[str]) ->
         if item.get(key) is not None:
             findings.add(item.at(key), "SK201", f"an enum has no `{key}`", key=True)
             sound = False
-    if not 1 <= len(words) <= _MAX_WORDS:
-        findings.add(place, "SK206", f"an enum has 1 to {_MAX_WORDS} words")
-        sound = False
     return attrs.evolve(spec, hi=float(len(words) - 1), values=tuple(words)) if sound else None
 
 

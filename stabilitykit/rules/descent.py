@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import attrs
 
 from stabilitykit.rules.lexer import SyntaxProblem, Token, tokens
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.units import TURN_WORDS, UNITS
 
 __all__ = ["MAX_LEVELS", "MAX_NODES", "TURNS_HINT", "WORD_OPERATORS", "Parser", "Tree"]
@@ -132,10 +131,9 @@ class Parser:
         behind = self.token
         if not unit and behind.kind == "word" and behind.text not in WORD_OPERATORS:
             self.next()
-            hint = did_you_mean(behind.text, (*UNITS, *TURN_WORDS)) or f"units are {' '.join(UNITS)}"
+            hint, near = f"units are {' '.join(UNITS)}", (behind.text, (*UNITS, *TURN_WORDS))
             width = behind.stop - behind.start
-            self.problems.append(
-                SyntaxProblem("SK411", behind.start, width, f"unknown unit `{behind.text[:40]}`", hint)
-            )
+            message = f"unknown unit `{behind.text[:40]}`"
+            self.problems.append(SyntaxProblem("SK411", behind.start, width, message, hint, near))
             end, unit = behind.stop, "?"
         return self.node("num", token.start, end, name=token.text, unit=unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from stabilitykit.rules.descent import Tree
@@ -10,11 +10,10 @@ from stabilitykit.rules.guard_syntax import parse_guard
 from stabilitykit.rules.lexer import SyntaxProblem
 from stabilitykit.rules.names import Problems
 from stabilitykit.rules.pack import SEVERITIES, Node, ParamValue
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.terms import AND, ATOM, NOT, OR
 from stabilitykit.rules.units import TURN_WORDS
 
-__all__ = ["MAX_FOR", "GuardCheck", "Ranked", "check_guard"]
+__all__ = ["MAX_FOR", "GuardCheck", "Ranked", "check_guard", "worst_severities"]
 
 MAX_FOR = 255
 _BINDING = {"or": OR, "and": AND, "not": NOT}
@@ -52,8 +51,10 @@ class GuardCheck(NamedTuple):
 
 
 class _Checker:
-    def __init__(self, rules: Mapping[str, Ranked], tags: Collection[str], params: Mapping[str, ParamValue]) -> None:
-        self.rules, self.tags, self.params = rules, tags, params
+    def __init__(
+        self, rules: Mapping[str, Ranked], worst: Mapping[str, int], params: Mapping[str, ParamValue]
+    ) -> None:
+        self.rules, self.worst, self.params = rules, worst, params
         self.problems = Problems([])
         self.warnings = Problems([])
 
@@ -69,7 +70,7 @@ class _Checker:
         if tree.kind == "rule":
             if tree.name not in self.rules:
                 message = f"unknown rule `{tree.name[:60]}`"
-                self.problems.add("SK305", tree.offset, tree.end, message, did_you_mean(tree.name, self.rules))
+                self.problems.add("SK305", tree.offset, tree.end, message, near=(tree.name, self.rules))
             return Node("rule", name=tree.name, text=f"rule:{tree.name}"), ATOM
         return self._range(tree)
 
@@ -82,10 +83,7 @@ class _Checker:
             self.problems.add(
                 "SK206", tree.offset, tree.end, "at least 0 is always true", "write `at least 1`, or `any`"
             )
-        known = self._known(tree, tag)
-        if known and not any(
-            SEVERITIES.index(rule.severity) >= rank and (not tag or tag in rule.tags) for rule in self.rules.values()
-        ):
+        if self._known(tree, tag) and self.worst.get(tag, -1) < rank:
             what = f"{severity} or worse" + (f" tagged {tag}" if tag else "")
             self.warnings.add("SK506", tree.offset, tree.end, f"no rule is {what}")
         words = ["any" if n == 1 else f"at least {n}", severity, *(["tagged", tag] if tag else [])]
@@ -93,11 +91,11 @@ class _Checker:
         return (node, ATOM) if tree.kind != "none" else _negated((node, ATOM))
 
     def _known(self, tree: Tree, tag: str) -> bool:
-        if not tag or tag in self.tags:
+        if not tag or tag in self.worst:
             return True
         place = tree.args[0]
-        hint = did_you_mean(tag, self.tags)
-        self.problems.add("SK506", place.offset, place.end, f"no rule has the tag `{tag[:60]}`", hint)
+        near = (tag, [known for known in self.worst if known])
+        self.problems.add("SK506", place.offset, place.end, f"no rule has the tag `{tag[:60]}`", near=near)
         return False
 
     def turns(self, tree: Tree) -> int:
@@ -108,9 +106,8 @@ class _Checker:
             name = tree.name.partition(".")[2]
             param = self.params.get(name)
             if param is None:
-                self.problems.add(
-                    "SK303", tree.offset, tree.end, f"unknown param `{name[:60]}`", did_you_mean(name, self.params)
-                )
+                near = (name, self.params)
+                self.problems.add("SK303", tree.offset, tree.end, f"unknown param `{name[:60]}`", near=near)
                 return 1
             written, word = str(param.value).removesuffix(".0"), TURN_WORDS.get(param.unit, "")
         if word != "turns" or not written.isdigit():
@@ -137,10 +134,20 @@ def _negated(part: tuple[Node, int]) -> tuple[Node, int]:
     return Node("not", (inner,), text=f"not {_within(part, NOT)}"), NOT
 
 
+def worst_severities(rules: Mapping[str, Ranked]) -> dict[str, int]:
+    """Give the rank of the worst severity of each tag, and of all rules under ""."""
+    worst: dict[str, int] = {}
+    for rule in rules.values():
+        rank = SEVERITIES.index(rule.severity)
+        for tag in ("", *rule.tags):
+            worst[tag] = max(rank, worst.get(tag, 0))
+    return worst
+
+
 def check_guard(
     text: str,
     rules: Mapping[str, Ranked],
-    tags: Collection[str],
+    worst: Mapping[str, int],
     *,
     params: Mapping[str, ParamValue] | None = None,
 ) -> GuardCheck:
@@ -150,8 +157,8 @@ def check_guard(
     ----------
     rules
         The rules of the pack by id, without those that are disabled.
-    tags
-        The tags that the rules have.
+    worst
+        What ``worst_severities`` says of them; a tag that is not in it has no rule.
     params
         For ``for params.x``.
     """
@@ -159,7 +166,7 @@ def check_guard(
         tree = parse_guard(text)
     except SyntaxProblem as problem:
         return GuardCheck(None, 1, [problem], [])
-    checker = _Checker(rules, tags, params or {})
+    checker = _Checker(rules, worst, params or {})
     for_turns = 1
     if tree.kind == "for":
         tree, turns = tree.args

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["ID", "NAME", "RESERVED", "SyntaxProblem", "Token", "tokens"]
+from stabilitykit.rules.suggest import did_you_mean
+
+__all__ = ["ID", "NAME", "RESERVED", "Near", "SyntaxProblem", "Token", "tokens"]
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -38,6 +41,9 @@ _INSTEAD = {
     "'": "words of an enum stand without quotes",
 }
 
+Near = tuple[str, Iterable[str]]
+"""A misspelt word, and the words there are."""
+
 
 class SyntaxProblem(Exception):
     """One mistake in a condition, guard or literal, with its place in the text.
@@ -48,13 +54,24 @@ class SyntaxProblem(Exception):
         ``SKnnn``.
     offset, width
         Zero-based place in the text, in characters.
-    message, hint
-        As in ``Problem``.
+    message, otherwise
+        As in ``Problem``; `otherwise` is the hint when no name is near.
+    near
+        A misspelt word and the words there are: the nearest is the hint. It is looked for when
+        the hint is read, because most of a thousand mistakes are never shown.
     """
 
-    def __init__(self, code: str, offset: int, width: int, message: str, hint: str = "") -> None:
-        super().__init__(code, offset, width, message, hint)
-        self.code, self.offset, self.width, self.message, self.hint = code, offset, max(1, width), message, hint
+    def __init__(
+        self, code: str, offset: int, width: int, message: str, otherwise: str = "", near: Near | None = None
+    ) -> None:
+        super().__init__(code, offset, width, message, otherwise, near)
+        self.code, self.offset, self.width, self.message = code, offset, max(1, width), message
+        self.otherwise, self.near = otherwise, near
+
+    @property
+    def hint(self) -> str:
+        """A fix or the nearest name."""
+        return (self.near and did_you_mean(*self.near)) or self.otherwise
 
     def __str__(self) -> str:
         return f"{self.offset + 1}: {self.code} {self.message}" + (f" ({self.hint})" if self.hint else "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import attrs
 
 from stabilitykit.errors import PackError, Problem
+from stabilitykit.rules.lexer import Near, SyntaxProblem
 from stabilitykit.rules.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MAX_PROBLEMS = 50
 """Problems reported of one file."""
 _ENOUGH = 100  # after so many, nothing further of a file is looked at
 _KEPT = 200  # what a hostile file may make us store before the 50 first by position are known
-_COMPARED = 10_000  # names that are looked at for hints, all problems together
+_COMPARED = 20_000  # names that are looked at for hints, all problems together
 _NAMES_SOMETHING = frozenset(["SK301", "SK302", "SK303", "SK304", "SK305", "SK308", "SK332", "SK506"])
 
 
@@ -71,7 +72,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._by_file: dict[str, list[Problem]] = {}
-        self._near: dict[int, tuple[str, Iterable[str]]] = {}
+        self._near: dict[int, Near] = {}
         self.warnings: list[str] = []
         self.incomplete = False
 
@@ -82,7 +83,7 @@ class Findings:
         message: str,
         *,
         hint: str = "",
-        near: tuple[str, Iterable[str]] | None = None,
+        near: Near | None = None,
         key: bool = False,
         offset: int | None = None,
         width: int | None = None,
@@ -112,6 +113,11 @@ class Findings:
             kept.append(doc.problem(place.path, code, message, hint=hint, key=key, offset=offset, width=width))
             if near is not None:
                 self._near[id(kept[-1])] = near
+
+    def add_inside(self, place: Place, problem: SyntaxProblem) -> None:
+        """Report a mistake inside a text: a condition, a guard, a template."""
+        p = problem
+        self.add(place, p.code, p.message, hint=p.otherwise, near=p.near, offset=p.offset, width=p.width)
 
     def is_full(self, place: Place) -> bool:
         """Tell whether so much was found in a file that looking further helps nobody."""

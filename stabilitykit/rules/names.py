@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from stabilitykit.rules.lexer import SyntaxProblem
+from stabilitykit.rules.lexer import Near, SyntaxProblem
 from stabilitykit.rules.pack import ParamValue
 from stabilitykit.signals import DetectorSpec, SignalSpec
 
@@ -44,7 +44,9 @@ class Problems:
 
     found: list[SyntaxProblem]
 
-    def add(self, code: str, offset: int, end: int, message: str, hint: str = "") -> None:
+    def add(
+        self, code: str, offset: int, end: int, message: str, hint: str = "", near: Near | None = None
+    ) -> None:
         """Report a mistake at a part of the text, each place and code once."""
         if not any(known.code == code and known.offset == offset for known in self.found):
-            self.found.append(SyntaxProblem(code, offset, end - offset, message, hint))
+            self.found.append(SyntaxProblem(code, offset, end - offset, message, hint, near))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from stabilitykit.rules.descent import Tree
+from stabilitykit.rules.lexer import Near
 from stabilitykit.rules.names import Names, Problems
 from stabilitykit.rules.pack import Node, ParamValue
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.rules.terms import Term
 from stabilitykit.rules.units import PLAIN, unit_of
 from stabilitykit.signals import OutputSpec, SignalSpec
@@ -31,16 +31,17 @@ class Operands:
     def __init__(self, names: Names, problems: Problems, fallback_scope: str) -> None:
         self.names, self.problems, self.fallback_scope = names, problems, fallback_scope
 
-    def bad(self, tree: Tree, code: str, message: str, hint: str = "") -> Term:
+    def bad(self, tree: Tree, code: str, message: str, hint: str = "", near: Near | None = None) -> Term:
         """Report a mistake; the term it gives causes no further ones."""
-        self.problems.add(code, tree.offset, tree.end, message, hint)
+        self.problems.add(code, tree.offset, tree.end, message, hint, near)
         return Term(None, tree, base="bad")
 
     def signal(self, tree: Tree) -> Term:
         """Find a signal."""
         spec = self.names.signals.get(tree.name)
         if spec is None:
-            return self.bad(tree, "SK301", f"unknown signal `{tree.name[:60]}`", self._signal_hint(tree.name))
+            near = (tree.name, self.names.signals)
+            return self.bad(tree, "SK301", f"unknown signal `{tree.name[:60]}`", self._signal_hint(tree.name), near)
         if spec.kind == "array":
             return self.bad(tree, "SK402", f"`{tree.name}` is an array: only detectors read it")
         return self._measured("sig", tree, spec, spec.scope, spec.values)
@@ -52,7 +53,7 @@ class Operands:
             return f"`{name}` is a detector: write `{name}.{outputs[0].name}`" if outputs else ""
         if name in names.params:
             return f"`{name}` is a param: write `params.{name}`"
-        return did_you_mean(name, names.signals)
+        return ""
 
     def _measured(
         self, op: str, tree: Tree, spec: SignalSpec | OutputSpec, scope: str, values: tuple[str, ...] = ()
@@ -74,24 +75,25 @@ class Operands:
             return self._param(tree, name)
         known = self.names.detectors.get(first)
         if known is None:
-            hint = did_you_mean(first, (*self.names.detectors, "params"))
-            self.problems.add("SK302", tree.offset, tree.offset + len(first), f"unknown detector `{first[:60]}`", hint)
+            near = (first, (*self.names.detectors, "params"))
+            end = tree.offset + len(first)
+            self.problems.add("SK302", tree.offset, end, f"unknown detector `{first[:60]}`", near=near)
             return Term(None, tree, base="bad")
         spec, scope = known
         output = spec.output(name)
         if output is None:
             outputs = [known.name for known in spec.outputs]
-            hint = did_you_mean(name, outputs) or f"outputs of {spec.type} are {' '.join(outputs)}"
+            hint = f"outputs of {spec.type} are {' '.join(outputs)}"
             message = f"`{first}` has no output `{name[:60]}`"
-            self.problems.add("SK302", tree.end - len(name), tree.end, message, hint)
+            self.problems.add("SK302", tree.end - len(name), tree.end, message, hint, (name, outputs))
             return Term(None, tree, base="bad")
         return self._measured("out", tree, output, scope)
 
     def _param(self, tree: Tree, name: str) -> Term:
         param = self.names.params.get(name)
         if param is None:
-            hint = did_you_mean(name, self.names.params)
-            self.problems.add("SK303", tree.end - len(name), tree.end, f"unknown param `{name[:60]}`", hint)
+            near = (name, self.names.params)
+            self.problems.add("SK303", tree.end - len(name), tree.end, f"unknown param `{name[:60]}`", near=near)
             return Term(None, tree, base="bad")
         text = f"params.{name}"
         node = Node("param", name=name, value=_held(param), unit=param.unit, text=text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-__all__ = ["find_cycle", "references", "topological"]
+__all__ = ["find_cycles", "references", "topological"]
 
 _REFERENCE = re.compile(r"\brule\s*:\s*([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 
@@ -56,17 +56,30 @@ def topological(names: Mapping[str, tuple[str, ...]]) -> tuple[list[str], list[s
     return order, [i for i in names if i not in placed]
 
 
-def find_cycle(start: str, names: Mapping[str, tuple[str, ...]], among: frozenset[str]) -> list[str]:
-    """Walk from an id in or before a circle until an id comes again; give the circle.
+def find_cycles(circling: Sequence[str], names: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
+    """Give circles that have no id in common, one at least behind every id that ``topological`` could not place.
 
     Parameters
     ----------
-    among
-        The ids that ``topological`` could not place: each of them names another of them.
+    circling
+        Those ids: each of them names another of them.
+
+    Returns
+    -------
+    list of list
+        Each begins and ends with the same id.
     """
-    seen: list[str] = []
-    here = start
-    while here not in seen:
-        seen.append(here)
-        here = next(n for n in names[here] if n in among)
-    return [*seen[seen.index(here) :], here]
+    among = frozenset(circling)
+    cycles: list[list[str]] = []
+    walked: set[str] = set()
+    for start in circling:
+        way: dict[str, None] = {}
+        here = start
+        while here not in walked:
+            walked.add(here)
+            way[here] = None
+            here = next(n for n in names[here] if n in among)
+        if here in way:  # else the way leads into one that was walked before
+            ids = [*way]
+            cycles.append([*ids[ids.index(here) :], here])
+    return cycles

@@ -34,7 +34,7 @@ Mark = Spot
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
-MAX_NODES = 200_000
+MAX_NODES = 100_000
 MAX_SCALAR = 16 * 1024
 _MAX_PROBLEMS = 50
 
@@ -151,7 +151,7 @@ class _Reading:
             self._too_many(at)
 
     def _too_many(self, at: int) -> None:
-        self.stop(at, "SK107", f"more than {MAX_NODES} values")
+        self.stop(at, "SK107", f"more than {MAX_NODES:,} values")
 
     def _marks(self, event: Any, at: int) -> None:
         """Refuse anchor and tag of a node (a lone ``!`` too)."""

@@ -9,6 +9,7 @@ import attrs
 
 from stabilitykit.decision import ActionSpec
 from stabilitykit.rules.actions import declare_actions
+from stabilitykit.rules.cost import too_many
 from stabilitykit.rules.declared import declare_signals
 from stabilitykit.rules.fingerprint import fingerprint
 from stabilitykit.rules.locate import Findings
@@ -42,6 +43,8 @@ def resolve(
     Pack
         Of use only when nothing was found.
     """
+    if too_many(findings, merged.sections, files[-1].place):
+        findings.raise_all()
     params, literals = resolve_params(findings, merged.section("params"), overrides)
     values = Values(findings, literals)
     declared = declare_signals(findings, merged.section("signals"), catalogue)

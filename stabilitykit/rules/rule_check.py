@@ -10,10 +10,10 @@ from stabilitykit.decision import Action, ActionSpec
 from stabilitykit.rules import keys
 from stabilitykit.rules.actions import plan_actions
 from stabilitykit.rules.condition import Names, check_condition, walk
-from stabilitykit.rules.cost import MAX_RULES, check_cost
+from stabilitykit.rules.cost import Cost
 from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.merge import Merged
-from stabilitykit.rules.order import find_cycle, references, topological
+from stabilitykit.rules.order import find_cycles, references, topological
 from stabilitykit.rules.pack import DetectorUse, Node, ParamValue, Rule
 from stabilitykit.rules.shape import Item, check_map, check_required
 from stabilitykit.rules.templates import check_template
@@ -23,6 +23,7 @@ from stabilitykit.signals import SignalSpec
 __all__ = ["Label", "RuleCheck", "labels"]
 
 MAX_WINDOW = 64
+_CYCLE_SHOWN = 18
 _WORDS = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -72,33 +73,30 @@ class RuleCheck:
 
     def check(self, whole: Place) -> tuple[dict[str, Rule], list[str]]:
         """Give the sound rules by id, and their order."""
-        if len(self.items) > MAX_RULES:
-            self.findings.add(whole, "SK602", f"{len(self.items):,} rules; {MAX_RULES:,} are allowed")
-            return {}, []
         named = {i: references(w) if isinstance(w := item.get("when"), str) else () for i, item in self.items.items()}
         order, circling = topological(named)
         self._report_cycles(circling, named)
         scopes: dict[str, str | None] = dict.fromkeys(self.items)
         detectors = {n: (u.spec, u.scope) for n, u in self.uses.items()}
         names = Names(self.signals, detectors, self.params, scopes, self.disabled)
+        cost, placed = Cost(self.findings, whole), frozenset(order)
         for rule_id in [*order, *circling]:
-            rule = self._rule(self.items[rule_id], names)
+            item = self.items[rule_id]
+            rule = self._rule(item, names)
             if rule is not None:
                 self.rules[rule_id] = rule
                 scopes[rule_id] = rule.scope
-        pairs = [(self.rules[i], self.items[i].at("when")) for i in order if i in self.rules]
-        check_cost(self.findings, whole, pairs)
+                if not cost.count(rule):
+                    break
+                if rule_id in placed:
+                    cost.check_levels(rule, item)
         return self.rules, order
 
     def _report_cycles(self, circling: list[str], named: Mapping[str, tuple[str, ...]]) -> None:
-        reported: set[str] = set()
-        for start in circling:
-            cycle = find_cycle(start, named, frozenset(circling))
-            if not reported.intersection(cycle):
-                self.findings.add(
-                    self.items[cycle[0]].at("when"), "SK307", "rules name each other: " + " -> ".join(cycle)
-                )
-            reported.update(cycle)
+        for cycle in find_cycles(circling, named):
+            shown = cycle if len(cycle) <= _CYCLE_SHOWN else [*cycle[: _CYCLE_SHOWN - 2], "...", cycle[-1]]
+            place = self.items[cycle[0]].at("when")
+            self.findings.add(place, "SK307", "rules name each other: " + " -> ".join(shown))
 
     def _rule(self, item: Item, names: Names) -> Rule | None:
         when = self._condition(item, names)
@@ -148,8 +146,8 @@ class RuleCheck:
             return None  # it reads something that was reported already
         node, problems = check_condition(text, names)
         place = item.at("when")
-        for p in problems:
-            self.findings.add(place, p.code, p.message, hint=p.hint, offset=p.offset, width=p.width)
+        for problem in problems:
+            self.findings.add_inside(place, problem)
         return None if problems else node
 
     def _count(self, item: Item, word: str) -> tuple[int, int] | None:
@@ -178,8 +176,8 @@ class RuleCheck:
         reason = item.get("reason")
         if not reason or reason is BAD:
             return
-        for p in check_template(reason, self._readable(when)):
-            self.findings.add(item.at("reason"), p.code, p.message, hint=p.hint, offset=p.offset, width=p.width)
+        for problem in check_template(reason, self._readable(when)):
+            self.findings.add_inside(item.at("reason"), problem)
 
     def _readable(self, when: Node) -> frozenset[str]:
         """Give what the reason of a rule may print."""

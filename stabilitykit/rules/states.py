@@ -9,7 +9,8 @@ from typing import Any
 from stabilitykit.decision import ActionSpec
 from stabilitykit.rules import keys
 from stabilitykit.rules.actions import plan_actions
-from stabilitykit.rules.guard import check_guard
+from stabilitykit.rules.condition import walk
+from stabilitykit.rules.guard import check_guard, worst_severities
 from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.machine_check import check_graph
 from stabilitykit.rules.pack import Node, ParamValue, Rule, State, Transition
@@ -21,6 +22,7 @@ from stabilitykit.rules.values import Values
 __all__ = ["MAX_AFTER", "MachineCheck"]
 
 _PARAMS = re.compile(r"params\s*\.\s*([a-z][a-z0-9_]*)")
+MAX_STATES, MAX_TRANSITIONS, MAX_PARTS = 256, 512, 16_384
 MAX_AFTER = 65_535
 """Most turns of `after`."""
 
@@ -47,8 +49,9 @@ class MachineCheck:
     ) -> None:
         self.findings, self.values, self.actions = findings, values, actions
         self.params, self.rules, self.labels = params, rules, labels
-        self.tags = frozenset(tag for label in labels.values() for tag in label.tags)
+        self.worst = worst_severities(labels)
         self.places: dict[str, Place] = {}
+        self.parts = 0
 
     def check(self, item: Item) -> tuple[tuple[State, ...], str, tuple[Transition, ...]]:
         """Give states, initial state and transitions; what is wrong is reported and left out."""
@@ -68,6 +71,9 @@ class MachineCheck:
             return ()
         if not raw:
             self.findings.add(item.at("states"), "SK202", "a machine needs at least one state")
+        if len(raw) > MAX_STATES:
+            self.findings.add(item.at("states"), "SK602", f"{len(raw):,} states; {MAX_STATES} are allowed")
+            return ()
         states: list[State] = []
         for index, entry in enumerate(raw):
             state = self._state(item.at("states").child(index), entry)
@@ -119,8 +125,18 @@ class MachineCheck:
         raw = item.get("transitions", BAD)
         if raw is BAD:
             return []
-        found = [self._transition(item.at("transitions").child(i), entry) for i, entry in enumerate(raw)]
-        return [pair for pair in found if pair is not None]
+        if len(raw) > MAX_TRANSITIONS:
+            message = f"{len(raw):,} transitions; {MAX_TRANSITIONS} are allowed"
+            self.findings.add(item.at("transitions"), "SK602", message)
+            return []
+        found: list[tuple[Transition, Place]] = []
+        for index, entry in enumerate(raw):
+            pair = self._transition(item.at("transitions").child(index), entry)
+            found += [pair] if pair else []
+            if self.parts > MAX_PARTS:
+                self.findings.add(item.at("transitions"), "SK602", f"the guards hold more than {MAX_PARTS:,} parts")
+                return []
+        return found
 
     def _transition(self, place: Place, raw: Any) -> tuple[Transition, Place] | None:
         fields = check_map(self.findings, place, raw, keys.TRANSITION, "a transition")
@@ -147,6 +163,9 @@ class MachineCheck:
             return ()
         names = [raw] if isinstance(raw, str) else raw
         sound = True
+        if len(names) > MAX_STATES:
+            self.findings.add(place.child("from"), "SK602", f"{len(names):,} states; {MAX_STATES} are allowed")
+            return ()
         for index, name in enumerate(names):
             where = place.child("from") if isinstance(raw, str) else place.child("from", index)
             sound &= self._is_state(where, name)
@@ -164,9 +183,10 @@ class MachineCheck:
             return None, 1, False
         if any(self.values.params.get(name, BAD) is None for name in _PARAMS.findall(raw)):
             return None, 1, False  # the param was reported
-        node, for_turns, problems, warnings = check_guard(raw, self.labels, self.tags, params=self.params)
-        for p in problems:
-            self.findings.add(place, p.code, p.message, hint=p.hint, offset=p.offset, width=p.width)
+        node, for_turns, problems, warnings = check_guard(raw, self.labels, self.worst, params=self.params)
+        for problem in problems:
+            self.findings.add_inside(place, problem)
         for warning in warnings:
             self.findings.warn(place, warning.message, warning.offset)
+        self.parts += sum(1 for _ in walk(node)) if node else len(problems)
         return node, for_turns, node is not None and not problems

@@ -9,6 +9,7 @@ from os.path import commonprefix
 __all__ = ["did_you_mean", "nearest"]
 
 _LONGEST = 64
+_FARTHEST = 6
 _MOST = 400
 _MEASURED = 16
 
@@ -20,12 +21,15 @@ def _distance(a: str, b: str, limit: int) -> int:
     before: list[int] = []
     above = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
-        row = [i]
-        for j, y in enumerate(b, 1):
+        row = [limit + 1] * (len(b) + 1)
+        row[0] = i
+        # farther from the diagonal than the limit, nothing can be within it
+        for j in range(max(1, i - limit), min(len(b), i + limit) + 1):
+            y = b[j - 1]
             best = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y))
             if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
                 best = min(best, before[j - 2] + 1)
-            row.append(best)
+            row[j] = best
         if min(row) > limit:
             return limit + 1
         before, above = above, row
@@ -41,13 +45,13 @@ def _at_least(letters: Counter[str], length: int, other: str) -> int:
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Give the candidate closest to `name` by edit distance, or "" when none is near.
 
-    Near is at most ``max(2, len(name) // 3)`` edits (a swap of neighbours is one), but fewer
-    edits than letters; of equals the alphabetically first wins. Differences of case count nothing.
+    Near is at most ``max(2, len(name) // 3)`` edits (a swap of neighbours is one) and never more
+    than six, but fewer edits than letters; of equals the alphabetically first wins. Differences of case count nothing.
     """
     if not name or len(name) > _LONGEST:
         return ""
     word = name.lower()
-    limit = min(max(2, len(word) // 3), len(word) - 1)
+    limit = min(max(2, len(word) // 3), len(word) - 1, _FARTHEST)
     letters = Counter(word)
     alike = [c for c in candidates if abs(len(c) - len(word)) <= limit]
     if len(alike) > _MOST:

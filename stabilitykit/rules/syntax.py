@@ -6,7 +6,6 @@ from stabilitykit.rules.descent import MAX_LEVELS, MAX_NODES, WORD_OPERATORS, Pa
 from stabilitykit.rules.guard_syntax import parse_guard
 from stabilitykit.rules.lexer import ID, NAME, RESERVED, SyntaxProblem, Token
 from stabilitykit.rules.quantities import Literal, Turns, parse_literal, parse_turns
-from stabilitykit.rules.suggest import did_you_mean
 
 __all__ = [
     "FUNCTIONS",
@@ -186,8 +185,9 @@ def _arity(token: Token, given: int) -> SyntaxProblem:
     width = token.stop - token.start
     wanted = FUNCTIONS.get(token.text)
     if wanted is None:
-        hint = did_you_mean(token.text, FUNCTIONS) or f"functions are {' '.join(FUNCTIONS)}"
-        return SyntaxProblem("SK306", token.start, width, f"unknown function `{token.text[:40]}`", hint)
+        hint = f"functions are {' '.join(FUNCTIONS)}"
+        message = f"unknown function `{token.text[:40]}`"
+        return SyntaxProblem("SK306", token.start, width, message, hint, (token.text, FUNCTIONS))
     hint = {"mean": "mean(x, 5 turns)", "count": "count(x > 3, 5 turns)"}.get(token.text, "")
     if wanted == 2 and not hint:
         hint = f"{token.text}(x, y) or {token.text}(x, 5 turns)"

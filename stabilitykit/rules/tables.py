@@ -8,6 +8,7 @@ step over 64 rules is a few dozen word operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import attrs
 
@@ -15,7 +16,7 @@ from stabilitykit.kernels.blob import Blob
 from stabilitykit.rules.lower import Item, ScopeProgram
 from stabilitykit.rules.pack import Rule
 
-__all__ = ["CONSTANT_WORDS", "MEMORY_WORDS", "RULE_HEADER", "RuleTables", "build_rule_tables"]
+__all__ = ["CONSTANT_WORDS", "MEMORY_WORDS", "RULE_HEADER", "STREAK_WORDS", "RuleTables", "build_rule_tables"]
 
 # Offsets of a scope's rule section in its part of the int32 header.
 (
@@ -36,6 +37,10 @@ K_FOR, K_KEEP, K_COOL, K_LIMIT = 0, 8, 16, 24
 CONSTANT_WORDS = 36
 
 
+STREAK_WORDS = 8
+"""Words of a copy of the streaks, for each word of rules; the histories follow."""
+
+
 @attrs.define
 class RuleTables:
     """What the engine must know about one scope's tables.
@@ -50,6 +55,8 @@ class RuleTables:
         Memory in 8-byte units; float64 memory starts as NaN, words as zero.
     atoms, levels
         Scratch sizes.
+    history
+        Where the histories of ``count`` rules start in the uint64 memory: they are its end.
     memory
         (name, kind, offset, length[, bit]) of everything that survives a reload.
     """
@@ -60,7 +67,13 @@ class RuleTables:
     u8: int
     atoms: int
     levels: int
+    history: int
     memory: list[tuple[str, str, int, int]]
+
+    @property
+    def copied(self) -> int:
+        """Words of a copy of what explains a match: streaks, then histories."""
+        return STREAK_WORDS * self.words + self.u8 - self.history
 
 
 def build_rule_tables(
@@ -105,7 +118,8 @@ def build_rule_tables(
         for name, kind, at, size in program.memory
     ]
     return RuleTables(
-        bits, words, program.f8, words * MEMORY_WORDS + program.u8 + histories, atoms, levels, memory
+        bits, words, program.f8, words * MEMORY_WORDS + program.u8 + histories, atoms, levels,
+        words * MEMORY_WORDS + program.u8, memory,
     )
 
 
@@ -151,7 +165,7 @@ def _write_atoms(
                     bound.append(c)
             slot.append(len(index))
         slot_of.append(len(slot))
-        first = [sum(len(i.clauses) for i in items[:j]) for j in range(len(items))]
+        first = [0, *accumulate(len(i.clauses) for i in items)]
         row.append(len(perm))
         for k in range(max((len(i.clauses) for i in items), default=0)):
             perm += [place[first[j] + k] for j, i in enumerate(items) if len(i.clauses) > k]
@@ -185,8 +199,9 @@ def _planes(items: Sequence[Item], value: Callable[[Rule], int]) -> list[int]:
     planes = [0] * 8
     for b, item in enumerate(items):
         number = value(item.rule) if item.rule is not None else 0
-        for k in range(8):
-            planes[k] |= (number >> k & 1) << b
+        while number:
+            planes[number.bit_length() - 1] |= 1 << b
+            number ^= 1 << number.bit_length() - 1
     return planes
 
 

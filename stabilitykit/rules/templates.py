@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from stabilitykit.rules.suggest import did_you_mean
+from stabilitykit.rules.lexer import SyntaxProblem
 
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-__all__ = ["MAX_OUTPUT", "MAX_SOURCE", "UNKNOWN", "TemplateProblem", "check_template", "render"]
+__all__ = ["MAX_OUTPUT", "MAX_SOURCE", "UNKNOWN", "check_template", "render"]
 
 MAX_SOURCE = 2_000
 MAX_OUTPUT = 4_096
@@ -60,18 +58,7 @@ UNKNOWN = _Unknown()
 """Give this to ``render`` for a value that is unknown."""
 
 
-@attrs.frozen
-class TemplateProblem:
-    """What is wrong with a template, and where in its text (offset and width in characters)."""
-
-    code: str
-    message: str
-    hint: str = ""
-    offset: int = 0
-    width: int = 1
-
-
-def check_template(source: str, names: frozenset[str]) -> list[TemplateProblem]:
+def check_template(source: str, names: frozenset[str]) -> list[SyntaxProblem]:
     """Check a template.
 
     Parameters
@@ -83,15 +70,15 @@ def check_template(source: str, names: frozenset[str]) -> list[TemplateProblem]:
 
     Returns
     -------
-    list of TemplateProblem
+    list of SyntaxProblem
         Empty when the template is sound.
     """
     if len(source) > MAX_SOURCE:
-        return [TemplateProblem("SK605", f"a template has at most {MAX_SOURCE:,} characters")]
+        return [_refused(f"a template has at most {MAX_SOURCE:,} characters")]
     used = _plain_names(source)
     if used is not None:
         return [_unknown_name(name, at, names) for name, at in used if name not in names]
-    return [_located(source, p, names) for p in _walk(source) if isinstance(p, TemplateProblem) or p not in names]
+    return [_located(source, p, names) for p in _walk(source) if isinstance(p, SyntaxProblem) or p not in names]
 
 
 def _plain_names(source: str) -> list[tuple[str, int]] | None:
@@ -105,24 +92,28 @@ def _plain_names(source: str) -> list[tuple[str, int]] | None:
     return found
 
 
-def _located(source: str, found: TemplateProblem | str, names: frozenset[str]) -> TemplateProblem:
-    if isinstance(found, TemplateProblem):
+def _located(source: str, found: SyntaxProblem | str, names: frozenset[str]) -> SyntaxProblem:
+    if isinstance(found, SyntaxProblem):
         return found
     pattern = re.escape(found).replace(r"\.", r"\s*\.\s*")
     match = re.search(rf"(?<![\w.]){pattern}(?![\w])", source)
     return _unknown_name(found, match.start() if match else 0, names)
 
 
-def _unknown_name(name: str, offset: int, names: frozenset[str]) -> TemplateProblem:
-    hint = did_you_mean(name, names) or ("one of " + ", ".join(sorted(names)[:8]) if names else "")
-    return TemplateProblem("SK308", f"`when` does not read `{name}`", hint, offset, len(name))
+def _unknown_name(name: str, offset: int, names: frozenset[str]) -> SyntaxProblem:
+    hint = "one of " + ", ".join(sorted(names)[:8]) if names else ""
+    return SyntaxProblem("SK308", offset, len(name), f"`when` does not read `{name}`", hint, (name, names))
+
+
+def _refused(message: str, offset: int = 0) -> SyntaxProblem:
+    return SyntaxProblem("SK605", offset, 1, message)
 
 
 def _line_offset(source: str, line: int) -> int:
     return sum(len(text) for text in source.splitlines(keepends=True)[: line - 1])
 
 
-def _walk(source: str) -> Iterator[TemplateProblem | str]:
+def _walk(source: str) -> Iterator[SyntaxProblem | str]:
     """Give every name a template prints, and every problem with its syntax tree."""
     from jinja2 import TemplateError, nodes
 
@@ -130,10 +121,10 @@ def _walk(source: str) -> Iterator[TemplateProblem | str]:
         tree: nodes.Node = _environment().parse(source)
     except TemplateError as error:
         offset = _line_offset(source, getattr(error, "lineno", 1))
-        yield TemplateProblem("SK605", f"not a template: {error.message or 'syntax error'}", "", offset)
+        yield _refused(f"not a template: {error.message or 'syntax error'}", offset)
         return
     except RecursionError:
-        yield TemplateProblem("SK605", "a template nests too deep")
+        yield _refused("a template nests too deep")
         return
     stack = [(tree, 0)]
     seen = 0
@@ -141,11 +132,11 @@ def _walk(source: str) -> Iterator[TemplateProblem | str]:
         node, depth = stack.pop()
         seen += 1
         if seen > MAX_NODES or depth > MAX_DEPTH:
-            yield TemplateProblem("SK605", f"a template has at most {MAX_NODES} parts, {MAX_DEPTH} inside one another")
+            yield _refused(f"a template has at most {MAX_NODES} parts, {MAX_DEPTH} inside one another")
             return
         refusal = _refusal(node)
         if refusal:
-            yield TemplateProblem("SK605", refusal, "", _line_offset(source, node.lineno))
+            yield _refused(refusal, _line_offset(source, node.lineno))
         elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name):
             yield f"{node.node.name}.{node.attr}"
         elif isinstance(node, nodes.Name):

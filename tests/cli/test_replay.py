@@ -7,8 +7,12 @@ import json
 
 import pytest
 
+from stabilitykit.sources.recording import shipped_recording
 
-@pytest.mark.capability("A recorded run replays from the command line: timeline, summary, JSON, HTML report")
+
+@pytest.mark.capability(
+    "issue 2 §7: a recorded run replays from the command line: timeline, summary, JSON, HTML report"
+)
 def test_timeline(run, pack, log):
     """Quiet turns share a line; a change names rule, value, threshold, streak and actions."""
     ran = run("replay", log, "--pack", pack)
@@ -129,3 +133,25 @@ def test_report(run, pack, log, tmp_path):
     ran = run("replay", log, "--pack", pack, "--report", out)
     assert f"report: {out}" in ran.err
     assert "<svg" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.capability("issue 2 §7: a real vLLM run replays from three files on one clock: requests, engine, GPU")
+def test_real_run_from_three_files(run, pack, shared_data):
+    """Requests become turns, engine and GPU lines become samples, in the order of time."""
+    mappings = shipped_recording().parent.parent / "mappings"
+    arguments: list[object] = []
+    for part in ("requests", "engine", "gpu"):
+        log = shared_data / "traces" / f"burstgpt_vllm_scale100_{part}.csv"
+        arguments += [log, "--map", mappings / f"burstgpt_{part}.yaml"]
+    *decisions, summary = run("replay", *arguments, "--pack", pack, "--json").records
+    assert (summary["turns"], summary["samples"]) == (500, 538 + 839)
+    assert [d["scope"] for d in decisions[:2]] == ["replica", "session"]
+    assert summary["faults"] == []
+
+
+def test_real_endpoints(run, shared_data):
+    """Every hosted endpoint is a conversation of its own."""
+    mapping = shipped_recording().parent.parent / "mappings" / "llmperf_individual.yaml"
+    log = shared_data / "traces" / "llmperf_individual.jsonl"
+    summary = run("replay", log, "--map", mapping, "--json", "-q").records[-1]
+    assert (summary["turns"], summary["sessions"], summary["bad_lines"]) == (1950, 13, 0)

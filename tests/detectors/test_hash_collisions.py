@@ -13,7 +13,7 @@ from tests.detectors.agreement import check_twins
 from tests.naive.hash_collisions import HashCollisionsTwin
 
 sizes = st.one_of(st.integers(0, 80), st.integers(0, 10**6), st.sampled_from([2**20, 2**40, 2**53]))
-windows = st.tuples(sizes, sizes, st.integers(0, 1000), st.sampled_from([None, 0.0, 0.5, 1.0]))
+drawn = st.tuples(sizes, sizes, st.integers(0, 1000), st.sampled_from([None, 0.0, 0.5, 1.0]))
 
 
 def row(keys, buckets, per_mille, unknown=None):
@@ -23,14 +23,15 @@ def row(keys, buckets, per_mille, unknown=None):
     return {**given, "keys": None} if unknown == 0.0 else given
 
 
-@given(st.lists(windows, max_size=12))
+@given(st.lists(drawn, max_size=12))
 def test_is_naive_twin(rows):
     """Mean, deviation and z agree with the closed form to a hundred digits, whatever the load."""
     check_twins(HASH_COLLISIONS, HashCollisionsTwin, [row(*w) for w in rows], tolerance=2e-5)
 
 
 @pytest.mark.parametrize(
-    ("buckets", "keys", "rate"), [(64, 8, 0.053), (64, 64, 0.365), (64, 128, 0.567), (64, 427, 0.850), (65536, 1000, 0.0076)]
+    ("buckets", "keys", "rate"),
+    [(64, 8, 0.053), (64, 64, 0.365), (64, 128, 0.567), (64, 427, 0.850), (65536, 1000, 0.0076)],
 )
 def test_expected_rates_of_the_formulas(buckets, keys, rate):
     """The figures that B1.2 measured."""
@@ -43,7 +44,8 @@ def test_z_is_standard_under_simulation(keys, buckets):
     """With even hashing z has mean 0 and deviation 1 (5 buckets of 300 keys: all are always full)."""
     rng = np.random.default_rng(3)
     thrown = [len(np.unique(rng.integers(0, buckets, keys))) for _ in range(3000)]
-    z = np.array([t["z"] for t in trace(HASH_COLLISIONS, [{"keys": keys, "buckets": buckets, "occupied": k} for k in thrown])])
+    windows = [{"keys": keys, "buckets": buckets, "occupied": k} for k in thrown]
+    z = np.array([t["z"] for t in trace(HASH_COLLISIONS, windows)])
     if buckets == 5:
         assert abs(z).max() < 1e-6
     else:

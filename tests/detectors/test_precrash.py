@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tests.naive.precrash import PrecrashTwin
 FULL_QUEUE = [0] * 60 + [1, 2, 3, 94]
 EVEN_QUEUE = [2] * 64
 FLOODED = {"keys": 1000.0, "buckets": 4096.0, "occupied": 700.0}
-UP = {
+UP: dict[str, Any] = {
     "transition": {"transition": 9.0},
     "hash": FLOODED,
     "ring": {"ring": 3.8},
@@ -24,7 +25,7 @@ UP = {
     "slots": {"occupancy": FULL_QUEUE},
 }
 """What puts each sign up (transition and hash: the third time)."""
-DOWN = {
+DOWN: dict[str, Any] = {
     "transition": {"transition": 4.2},
     "hash": {**FLOODED, "occupied": 888.0},
     "ring": {"ring": 3.7},

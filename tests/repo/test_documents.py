@@ -92,10 +92,17 @@ def test_links_lead_somewhere(path):
     assert not gone
 
 
+def test_readmes_show_what_is_printed(root, capsys):
+    """The output under the quickstart is what it prints."""
+    for name in ("README.md", "README.zh-CN.md"):
+        exec(blocks(root / name, "python")[0], {"__name__": "document"})
+        assert blocks(root / name, "text")[0] == capsys.readouterr().out
+
+
 def test_readmes_say_the_same(root):
     """Both languages show the same code and the same number of sections."""
     english, chinese = root / "README.md", root / "README.zh-CN.md"
-    for language in ("python", "yaml", "sh"):
+    for language in ("python", "yaml", "sh", "text"):
         code = [re.sub(r"\s*#.*", "", "".join(blocks(p, language))) for p in (english, chinese)]
         assert code[0] == code[1]
     heads = [re.findall(r"^#+ ", p.read_text(encoding="utf-8"), re.MULTILINE) for p in (english, chinese)]

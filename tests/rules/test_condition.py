@@ -351,12 +351,6 @@ def test_params_keep_their_names():
     assert (a.args[1].value, b.args[1].value) == (80.0, 95.0)
 
 
-def test_columns_of_nodes():
-    """A node knows the column it came from."""
-    node = checked("not (x > 80 ms)")
-    assert [(part.op, part.col) for part in walk(node)] == [("not", 1), ("cmp", 6), ("sig", 6), ("num", 10)]
-
-
 def test_longest_chain():
     """A condition of 256 nodes is checked without running out of stack."""
     node = checked(" or ".join(["itl.is_over"] * 128))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.rules.guard import check_guard
+from stabilitykit.rules.guard import check_guard, worst_severities
 from stabilitykit.rules.pack import Node, ParamValue
 
 
@@ -22,7 +22,6 @@ RULES = {
     "full": _Rule("warning", ("kv-cache",)),
     "note": _Rule("info", ("notes",)),
 }
-TAGS = {"stable", "latency", "kv-cache", "notes"}
 PARAMS = {
     "n": ParamValue("n", 4.0, "turns"),
     "s": ParamValue("s", 4.0, "samples"),
@@ -33,7 +32,7 @@ PARAMS = {
 
 def check(text):
     """Check a guard over the rules above."""
-    return check_guard(text, RULES, TAGS, params=PARAMS)
+    return check_guard(text, RULES, worst_severities(RULES), params=PARAMS)
 
 
 def sketch(node: Node) -> str:
@@ -133,7 +132,7 @@ def test_empty_ranges(text, warned):
 
 def test_no_params_needed():
     """Params are optional."""
-    assert check_guard("any", RULES, TAGS).for_turns == 1
+    assert check_guard("any", RULES, worst_severities(RULES)).for_turns == 1
 
 
 _TEXTS = st.recursive(

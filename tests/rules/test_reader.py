@@ -115,7 +115,7 @@ def test_limits_are_inclusive():
     assert len(read(("a: " + "x" * 16_384).encode(), "f").root["a"]) == 16_384
     assert read(b"a: 1\n" + b"#" * ((1 << 20) - 5), "f").root == {"a": 1}
     assert problems(b"#" * ((1 << 20) + 1)) == [("SK107", 1, 1)]
-    assert problems("[" + "1," * 200_000 + "]") == [("SK107", 1, 400_000)]
+    assert problems("[" + "1," * 100_000 + "]") == [("SK107", 1, 200_000)]
 
 
 def test_at_most_fifty():
@@ -234,7 +234,9 @@ def test_round_trip(value, flow):
             return self.represent_scalar("tag:yaml.org,2002:str", text, style='"')
 
         def represent_number(self, number):
-            return self.represent_scalar("tag:yaml.org,2002:float", repr(number))
+            text = repr(number)  # PyYAML takes 1e-05 for text: a float needs its point
+            text = text if "." in text else text.replace("e", ".0e")
+            return self.represent_scalar("tag:yaml.org,2002:float", text)
 
         def ignore_aliases(self, data):
             return True

@@ -58,7 +58,9 @@ def test_committed_mappings_are_sound(name):
     assert read_mapping(MAPPINGS / f"{name}.yaml").signals
 
 
-@pytest.mark.capability("Real logs are read through mappings: BurstGPT on vLLM (requests, engine, GPU) and llmperf")
+@pytest.mark.capability(
+    "issue 2 §7: real logs are read through mappings: BurstGPT on vLLM (requests, engine, GPU) and llmperf"
+)
 def test_burstgpt(shared_data):
     """Requests, engine and GPU of one run, in their units."""
     folder = shared_data / "traces"

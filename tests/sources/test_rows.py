@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import csv
 import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stabilitykit.errors import MissingExtra, RecordError
 from stabilitykit.sources import rows
@@ -148,3 +151,32 @@ def test_missing_file(tmp_path):
     """A file that is not there is a located error."""
     with pytest.raises(RecordError, match="No such file"):
         read(tmp_path / "a.csv")
+
+
+@given(st.binary(max_size=200), st.sampled_from(["a.jsonl", "a.csv", "a.jsonl.gz", "a.csv.gz"]), st.booleans())
+def test_any_bytes_are_rows_or_located_errors(tmp_path_factory, content, name, zipped):
+    """Whatever a file holds, reading it gives rows, bad rows, or one error of ours."""
+    path = tmp_path_factory.mktemp("fuzz") / name
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    try:
+        _, found = read(path)
+    except RecordError as error:
+        found = [BadRow(1, str(error))]
+    assert all(isinstance(r, (Row, BadRow)) and r.line > 0 for r in found)
+
+
+lines = st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=6)
+
+
+@given(lines)
+def test_csv_survives_any_text(tmp_path_factory, cells):
+    """What a csv writer wrote is read back."""
+    path = tmp_path_factory.mktemp("fuzz") / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b"])
+        writer.writerows([cell.replace("\0", ""), "x"] for cell in cells)
+    found = [r for r in read(path)[1] if isinstance(r, Row)]
+    assert [r.fields["b"] for r in found] == ["x"] * len(cells)
+    wanted = [c.replace("\0", "") for c in cells]
+    assert [r.fields["a"].split() for r in found] == [w.split() for w in wanted]

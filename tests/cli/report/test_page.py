@@ -74,7 +74,7 @@ def conversation(session, turns):
     ]
 
 
-@pytest.mark.capability("The HTML report is one file without any external request, whatever the log holds")
+@pytest.mark.capability("issue 2 §1: the HTML report is one file without any external request, whatever the log holds")
 def test_asks_for_nothing(pack):
     """No tag and no attribute that loads anything; the policy forbids it besides."""
     text = render(pack, conversation("c-1", 30))

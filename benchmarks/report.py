@@ -1,0 +1,45 @@
+"""Writes the measured figures into docs/explanation/hot-path.md, between two marks.
+
+``python -m benchmarks.report``; ``python -m benchmarks`` does it at its end.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "explanation" / "hot-path.md"
+KEPT = ROOT / "docs" / "figures.json"
+NEW = ROOT / "build" / "figures"
+FIRST, LAST = "<!-- figures: make bench -->", "<!-- end of figures -->"
+
+
+def known() -> dict[str, Any]:
+    """The committed figures, updated by those measured here."""
+    found = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for path in sorted(NEW.glob("*.json")):
+        found |= json.loads(path.read_text())
+    return found
+
+
+def block(figures: dict[str, Any]) -> str:
+    """The table, with its marks."""
+    lines = [FIRST, "", "| what | measured | at most | how | day |", "|---|---|---|---|---|"]
+    for figure in figures.values():
+        if "what" in figure:  # figures of other origins have their own places
+            target = f"{figure['target']:g}" if "target" in figure else ""
+            lines.append(f"| {figure['what']} | {figure['value']:g} | {target} | {figure['note']} | {figure['day']} |")
+    return "\n".join([*lines, "", LAST])
+
+
+def write() -> None:
+    page = PAGE.read_text()
+    before, _, rest = page.partition(FIRST)
+    after = rest.partition(LAST)[2]
+    PAGE.write_text(before + block(known()) + after)
+
+
+if __name__ == "__main__":
+    write()
