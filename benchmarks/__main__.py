@@ -14,7 +14,7 @@ from benchmarks import report
 from benchmarks.measure import Figure
 
 ROWS = (
-    "peers", "detectors", "thousand_rules", "loading", "turn", "imports", "first_decision", "long_session",
+    "peers", "detectors", "probes", "thousand_rules", "loading", "turn", "imports", "first_decision", "long_session",
     "session_memory", "vocabulary", "explaining", "cold_compile", "columnar",
 )  # fmt: skip
 OUT = Path("build/figures")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,12 +50,11 @@ class Arrays:
         self.bound[k] = array
         self.addresses[int(self._inputs[k].spec.dtype == "int64")][k] = array.ctypes.data
 
-    def take(self, source: Callable[[str], Any]) -> list[Fault]:
-        """Bring the inputs in from where they are found; gives the faults found on the way."""
+    def take(self, values: Sequence[Any]) -> list[Fault]:
+        """Bring one value for each input in; gives the faults found on the way."""
         faults: list[Fault] = []
         self.is_used = True
-        for k, a in enumerate(self._inputs):
-            value = source(a.spec.name)
+        for k, value in enumerate(values):
             exact = self._exact[k]
             if value.__class__ is np.ndarray and value.dtype is self._dtypes[k] and value.shape == exact.shape:
                 exact[:] = value  # as the last one: checked then, and nothing has to be converted
@@ -63,12 +62,13 @@ class Arrays:
                 continue
             self._length_of[k] = 0
             if value is not None:
-                fault = self._take_new(k, a, value)
+                fault = self._take_new(k, value)
                 if fault is not None:
                     faults.append(fault)
         return faults
 
-    def _take_new(self, k: int, a: ArrayInput, value: Any) -> Fault | None:
+    def _take_new(self, k: int, value: Any) -> Fault | None:
+        a = self._inputs[k]
         name = a.spec.name
         try:
             array = value if isinstance(value, np.ndarray) else np.asarray(value)

@@ -21,6 +21,7 @@ from stabilitykit.observing import Scopes
 from stabilitykit.program import Program, build_program
 from stabilitykit.rules.pack import Pack
 from stabilitykit.session import Instance, Session, SessionStore
+from stabilitykit.stepping import RARE, Stepping
 from stabilitykit.transfer import export_session, restore_session
 from stabilitykit.turn import MISSING, Turn
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-_MOVED = 1 << 16 | c.B_REPLICA | c.B_DEVICE
-"""Bits of a result that tell of an entered state or of a sample taken."""
-_RARE = _MOVED | c.B_FAULT
 _NO_FAULTS: Sequence[Fault] = ()
 _FIRST = 0
 _KEEP_GENERATIONS = 4
@@ -74,6 +72,7 @@ class Engine:
         self.sessions = SessionStore(capacity, ttl_s, clock, self._journal.dropped)
         self._scopes = Scopes(sample_ttl_s)
         self._admission = Admission(self.sessions, snapshots)
+        self._stepping = Stepping(self.sessions, self._admission, self._scopes, self._journal, self._functions)
         self._find = self.sessions.live.get
         self._touch = self.sessions.live.move_to_end
         self._find_kept = self.sessions.kept.get
@@ -162,20 +161,20 @@ class Engine:
                 or turn.extra is not None
                 or self._functions
             ):
-                return self._unusual(turn)
+                return self._stepping.unusual(live, turn)
             replica, device, flags, faults = place = self._scopes.place(live, turn) if live.is_wide else self._narrow
             (self._touch_kept if session.kept else self._touch)(session.key)
             session.seen = now
-            if faults or (live.array_names and (live.arrays.is_used or live.has_arrays(turn))):
-                return self._step(live, turn, session, *place[:3], 0, None, faults)
+            if faults or (live.array_names and live.bring_arrays(live.read_arrays(turn), session)):
+                return self._stepping.step(live, turn, session, *place[:3], 0, None, faults)
             try:  # every line runs on every turn: nothing is moved into a method
                 row, vec = session.row, session.vec_at
                 live.pack_turn(turn, row, vec, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0)
             except Exception:  # a strange value: the long way finds and names it
-                return self._step(live, turn, session, *place[:3], 0, None, faults)
+                return self._stepping.step(live, turn, session, *place[:3], 0, None, faults)
             code = live.call(live.address)
-            if code & _RARE or session.past is not None:
-                return self._taken(live, turn, session, replica, device, code, faults)
+            if code & RARE or session.past is not None:
+                return self._stepping.taken(live, turn, session, replica, device, code, faults)
             session.last = turn_id = session.last + 1 or 1
             session.revision = _FIRST
             session.said_model = turn.model
@@ -222,7 +221,7 @@ class Engine:
         if turn.__class__ is not Turn:
             raise TurnError(f"peek takes a Turn, not {type(turn).__name__}")
         with self._lock:
-            return self._unusual(turn, is_peek=True)
+            return self._stepping.unusual(self._live, turn, is_peek=True)
 
     def replay(
         self, columns: Mapping[str, Any], *, session: Any = "replay", turn: Any = None, replica: Any = None,
@@ -355,77 +354,6 @@ class Engine:
         """Say what ``Scopes.place`` would say of a pack that has nothing of the wider scopes."""
         idle = self._scopes.idle(self._live)
         self._narrow: tuple[Instance, Instance, int, Sequence[Fault]] = (idle, idle, c.F_TURN, ())
-
-    def _unusual(self, turn: Turn, is_peek: bool = False) -> Decision:
-        """Evaluate a turn that the short way of ``evaluate`` does not cover."""
-        live = self._live
-        admitted = self._admission.admit(live, turn, self._scopes, self._functions, is_peek)
-        if isinstance(admitted, Decision):
-            return admitted
-        try:
-            decision = self._step(
-                live, admitted.turn, admitted.session, admitted.replica, admitted.device,
-                admitted.flags, admitted.skip, admitted.values, admitted.faults,
-            )  # fmt: skip
-        finally:
-            if is_peek:
-                admitted.session.release()
-                admitted.replica.release()
-                admitted.device.release()
-        return decision
-
-    def _step(
-        self,
-        live: Generation,
-        turn: Turn,
-        session: Session,
-        replica: Instance,
-        device: Instance,
-        flags: int,
-        skip: int = 0,
-        values: list[float] | None = None,
-        faults: Sequence[Fault] = _NO_FAULTS,
-    ) -> Decision:
-        found = live.bring(turn, session, replica, device, flags, skip, values, self._functions)
-        code = live.call(live.address)
-        return self._taken(live, turn, session, replica, device, code, [*faults, *found])
-
-    def _taken(
-        self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, code: int,
-        faults: Sequence[Fault],
-    ) -> Decision:  # fmt: skip
-        """Make the Decision of a pass just run, and do what follows from it."""
-        found = [*live.spoken_faults(faults, code)] if faults else []
-        snapshot = live.snapshot()
-        if code & c.B_FAULT:
-            found += [*live.pass_faults(), *live.stale_signals(session, replica, device)]
-        turn_id = turn.turn_id
-        if turn_id is None:
-            turn_id = session.last + 1 if session.last >= 0 else 1
-        memory = live.shown_memory() if code & c.B_MATCHED else b""
-        decision: Decision = Decision((live, turn.session_id, turn_id, code, snapshot, tuple(found), memory, "session"))
-        session.last = turn_id
-        session.revision = turn.revision
-        session.said_model = turn.model
-        session.decision = decision
-        if code & _MOVED:
-            self._after(live, turn, session, replica, device, code)
-        if session.past is not None:
-            self._admission.remember(session)
-        return decision
-
-    def _after(
-        self, live: Generation, turn: Turn, session: Session, replica: Instance, device: Instance, code: int
-    ) -> None:
-        """Do what follows from a change of state or a sample taken."""
-        is_real = self.sessions.holds(session)  # a peek steps a copy
-        if code & (c.B_REPLICA | c.B_DEVICE):
-            self._scopes.moved(turn, code, replica, device)
-            if is_real:
-                self._scopes.tell(live, (turn.replica, turn.device), session.decision, self._journal)
-        if code >> 16 & 1 and is_real:
-            self.sessions.keep(session, live.keeps(code & 255))
-            self._journal.changed(session.decision)
 
 
 def _key(tenant: Any, session_id: Any) -> tuple[Any, Any]:

@@ -183,20 +183,23 @@ def operands(node: Node) -> Iterator[Node]:
 class Change:
     """What would have made a condition fail: ``operand op value``.
 
-    ``tested`` is the value next to it at which the condition was seen to fail.
+    ``tested`` is the value next to it at which the condition was seen to fail. ``held`` names the
+    detectors that see the operand too: their outputs were taken as they stood on the turn.
     """
 
     operand: Node
     op: str
     value: float
     tested: float
+    held: tuple[str, ...] = ()
 
 
 def nearest_change(rule: Rule, evidence: Evidence, known: Known) -> Change | None:
-    """Find the smallest change of one operand after which the condition is certainly false.
+    """Find the smallest change of one operand after which the condition is false.
 
-    A signal is preferred to what is derived from it. None when no single operand can do it, or
-    when that depends on what memory would have made of the other value.
+    First choice is a signal with which it is certainly false; then one with which it is, as long
+    as its detectors keep their outputs; then what is derived from signals. None when no single
+    operand can do it.
     """
     if evidence.verdict(rule.when) != 2:
         return None
@@ -205,19 +208,28 @@ def nearest_change(rule: Rule, evidence: Evidence, known: Known) -> Change | Non
         now = evidence.value(node)
         if math.isnan(now):
             continue
-        for change in _changes(rule.when, node, now, evidence, known):
-            far = abs(change.value - now) / max(abs(now), 1e-300)
-            rank = (0 if node.op == "sig" else 1, far)
-            if best is None or rank < best[0]:
-                best = (rank, change)
+        made = known.feeds.get(node.name, _NONE) if node.op == "sig" else _NONE
+        for hidden in dict.fromkeys((made, frozenset(name for name in made if "." not in name))):
+            for change in _changes(rule.when, node, now, evidence, known, hidden):
+                held = () if hidden is made else _held(rule.when, made)
+                far = abs(change.value - now) / max(abs(now), 1e-300)
+                rank = (2 if node.op != "sig" else 1 if held else 0, far)
+                if best is None or rank < best[0]:
+                    best = (rank, attrs.evolve(change, held=held))
     return None if best is None else best[1]
 
 
-def _changes(condition: Node, node: Node, now: float, evidence: Evidence, known: Known) -> Iterator[Change]:
+def _held(condition: Node, made: frozenset[str]) -> tuple[str, ...]:
+    names = [node.name for node in operands(condition) if node.op == "out" and node.name in made]
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in names))
+
+
+def _changes(
+    condition: Node, node: Node, now: float, evidence: Evidence, known: Known, hidden: frozenset[str]
+) -> Iterator[Change]:
     """Give each change of an operand that makes the condition fail."""
     spec = known.specs.get(node.name) if node.op == "sig" else None
     lo, hi = (spec.lo, spec.hi) if spec is not None else (-math.inf, math.inf)
-    hidden = known.feeds.get(node.name, _NONE) if node.op in ("sig", "out") else _NONE
 
     def fails(value: float) -> bool:
         return value != now and lo <= value <= hi and evidence.but(node, value, hidden).verdict(condition) == 0

@@ -73,7 +73,9 @@ def _counterfactual(live: Generation, match: Match, evidence: Evidence, streak: 
     change = nearest_change(rule, evidence, known)
     if change is None:
         return ""
-    return f"{change.operand.text} {change.op} {number(change.operand, change.value, known.specs, is_exact=True)}"
+    shown = number(change.operand, change.value, known.specs, is_exact=True)
+    held = f", {' and '.join(change.held)} as on this turn" if change.held else ""
+    return f"{change.operand.text} {change.op} {shown}{held}"
 
 
 def known_names(pack: Pack) -> Known:
@@ -127,9 +129,7 @@ def _text(live: Generation, rule: Rule, evidence: Evidence) -> str:
     return render_template(rule.reason, values)
 
 
-def number(
-    node: Node, value: float, specs: Mapping[str, SignalSpec] = CATALOGUE, *, is_exact: bool = False
-) -> str:
+def number(node: Node, value: float, specs: Mapping[str, SignalSpec] = CATALOGUE, *, is_exact: bool = False) -> str:
     """Show a value with its unit."""
     if math.isnan(value):
         return "unknown"

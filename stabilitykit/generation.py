@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from stabilitykit.compiled import run_pass
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
 from stabilitykit.kernels.warmup import warm_up
 from stabilitykit.migrate import Migration
-from stabilitykit.packing import gather, make_array_test, make_packer
+from stabilitykit.packing import gather, make_array_reader, make_packer
 from stabilitykit.plan import resolve_actions
 from stabilitykit.program import Program, Span, walk
 from stabilitykit.rules.pack import Rule
@@ -96,11 +96,11 @@ class Generation:
         self._scratch = (np.zeros(p.scratch[0], np.int32), np.zeros(p.scratch[1]))
         self.arrays = Arrays(p.arrays)
         self.bound, self.lengths = self.arrays.bound, self.arrays.lengths
-        self.take_arrays, self.forget_arrays = self.arrays.take, self.arrays.forget
+        self.forget_arrays = self.arrays.forget
         self.into = _bytes(self.block)[8 * _ROWS :]
         self.pack_into = struct.Struct(f"=6Q3q{len(p.scalars)}d").pack_into
         self.pack_turn = make_packer(p.scalars, self.pack_into, self.into)
-        self.has_arrays = make_array_test([a.spec.name for a in p.arrays])
+        self.read_arrays = make_array_reader([a.spec.name for a in p.arrays])
         self.array_names = tuple(a.spec.name for a in p.arrays)
         fixed: list[Any] = [
             self.control, self.x, self.inputs, p.ti, p.tf, p.tu, *self._scratch, self.out,
@@ -140,11 +140,7 @@ class Generation:
         """Write a turn into the input block; gives the faults found on the way."""
         faults: Sequence[Fault] = ()
         if self.array_names:
-            if self.has_arrays(turn):
-                session.need_vector()
-                faults = self.take_arrays(partial(getattr, turn))
-            elif self.arrays.is_used:
-                self.forget_arrays()
+            faults = self.bring_arrays(self.read_arrays(turn), session)
         head = (
             session.row, session.vec_at, replica.row, replica.vec_at, device.row, device.vec_at, flags, skip,
         )  # fmt: skip
@@ -157,6 +153,15 @@ class Generation:
                 faults = [*faults, *found]
         self.pack_into(self.into, 0, *head, turn.revision, *values)
         return faults
+
+    def bring_arrays(self, values: Sequence[Any], session: Session) -> Sequence[Fault]:
+        """Bring a turn's arrays in: one value for each input, or none at all."""
+        if values:
+            session.need_vector()
+            return self.arrays.take(values)
+        if self.arrays.is_used:
+            self.arrays.forget()
+        return ()
 
     def is_same(self, turn: Any, session: Session, values: list[float] | None) -> bool:
         """Tell whether a turn says what the session's last turn said; moves nothing."""

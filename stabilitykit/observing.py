@@ -123,8 +123,11 @@ class Scopes:
         else:
             replica = self.find(live, 1, turn.tenant, turn.replica, turn.device)
             device = self.find(live, 2, turn.tenant, turn.device)
-        now, faults = _NEVER if turn.timestamp_s is MISSING else moment(turn.timestamp_s, "timestamp_s")
         flags = c.F_TURN
+        if turn.timestamp_s is MISSING and turn.replica_sample_s is MISSING and turn.device_sample_s is MISSING:
+            flags |= 0 if replica.is_timed else c.F_MAY_REPLICA
+            return replica, device, flags if device.is_timed else flags | c.F_MAY_DEVICE, ()
+        now, faults = moment(turn.timestamp_s, "timestamp_s")
         for scope, instance, said in ((1, replica, turn.replica_sample_s), (2, device, turn.device_sample_s)):
             at, more = _NEVER if said is MISSING else moment(said, TIMES[scope])
             faults = [*faults, *more] if more else faults
@@ -139,10 +142,7 @@ class Scopes:
     def is_old(self, now: float | None, taken: float | None) -> bool:
         """Tell whether a sample taken then no longer counts."""
         return (
-            self.sample_ttl_s is not None
-            and now is not None
-            and taken is not None
-            and now - taken > self.sample_ttl_s
+            self.sample_ttl_s is not None and now is not None and taken is not None and now - taken > self.sample_ttl_s
         )
 
     def moved(self, turn: Turn, code: int, replica: Instance, device: Instance) -> None:
@@ -224,12 +224,10 @@ class Scopes:
             values.append(number)
             if fault is not None:
                 faults.append(fault)
-        arrays = live.take_arrays(lambda name: signals.get(name))
+        arrays = live.arrays.take([signals.get(name) for name in live.array_names])
         faults += [f for f in arrays if flags & _FORCED[_scope_of(live, f.signal)]]
         replica, device = instances
-        live.pack_into(
-            live.into, 0, 0, 0, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0, 0, *values
-        )
+        live.pack_into(live.into, 0, 0, 0, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0, 0, *values)
         if live.call(live.address) & c.B_FAULT:
             faults += live.pass_faults()
             faults += live.stale_signals(None, replica, device)
@@ -258,9 +256,7 @@ class Scopes:
         return decision
 
 
-def _made(
-    live: Generation, name: Any, code: int, snapshot: bytes, faults: tuple[Fault, ...], scope: int
-) -> Decision:
+def _made(live: Generation, name: Any, code: int, snapshot: bytes, faults: tuple[Fault, ...], scope: int) -> Decision:
     return tuple.__new__(Decision, (live, name or "", 0, code, snapshot, faults, b"", SCOPES[scope]))
 
 

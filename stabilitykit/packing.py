@@ -11,7 +11,7 @@ from stabilitykit.program import ScalarInput
 from stabilitykit.signals import SignalSpec
 from stabilitykit.turn import MISSING, is_missing
 
-__all__ = ["HEAD", "MISMATCH", "gather", "make_array_test", "make_packer", "read_value"]
+__all__ = ["HEAD", "MISMATCH", "gather", "make_array_reader", "make_packer", "read_value"]
 
 MISMATCH: float = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_4241_4421))[0]
 INVALID = float("nan")
@@ -47,9 +47,10 @@ def make_packer(scalars: Sequence[ScalarInput], pack_into: Callable[..., None], 
     return made
 
 
-def make_array_test(names: Sequence[str]) -> Callable[[Any], bool]:
-    """Make the test whether a turn brings any of these arrays."""
-    found: Callable[[Any], bool] = eval("lambda t: " + (" or ".join(f"t.{n} is not None" for n in names) or "False"))
+def make_array_reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Make ``read(turn)`` that gives these fields of a turn, or () when none of them is there."""
+    fields, absent = "".join(f"t.{n}, " for n in names), " and ".join(f"t.{n} is None" for n in names)
+    found: Callable[[Any], tuple[Any, ...]] = eval(f"lambda t: () if {absent or True} else ({fields})")
     return found
 
 

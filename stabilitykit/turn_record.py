@@ -103,7 +103,9 @@ class TurnRecord:
             checked = _model().model_validate(dict(record))
         except ValidationError as error:
             # A field that may be of two kinds is told once.
-            lines = {e["loc"][:1] if e["loc"][-1] in ("bool", "float") else e["loc"]: _located(e) for e in error.errors()}
+            lines = {
+                e["loc"][:1] if e["loc"][-1] in ("bool", "float") else e["loc"]: _located(e) for e in error.errors()
+            }
             raise RecordError("; ".join(lines.values())) from None
         given = {name: getattr(checked, name) for name in checked.model_fields_set}
         applied = given.pop("applied", None)

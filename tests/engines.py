@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from stabilitykit.engine import Engine
 from stabilitykit.program import build_program
 from stabilitykit.rules.pack import Pack
-from stabilitykit.turn import Turn
+from stabilitykit.turn import Turn as StrictTurn
 from tests.naive.small import BREAKER, action, over, pack_of, rule_of
 
-__all__ = ["VECTORS", "breaker", "breaker_pack", "engine_of", "play", "vector_engine", "words"]
+__all__ = ["VECTORS", "Turn", "breaker", "breaker_pack", "engine_of", "play", "vector_engine", "words"]
+
+Turn: Any = StrictTurn
+"""The Turn, and below the engines, without their types: tests pass what no host should."""
 
 VECTORS = """\
 stabilitykit: 1
@@ -26,12 +30,16 @@ detectors:
   kl: {type: kl_shift, k_max: 4}
   slow: {type: itl_breaker, warmup: 3}
 rules:
-  - {rule: far-off, when: "drift.distance > params.far", severity: warning, do: [{trim_context: {}}], reason: "{{ drift.distance }}"}
+  - rule: far-off
+    when: drift.distance > params.far
+    severity: warning
+    do: [{trim_context: {}}]
+    reason: "{{ drift.distance }}"
   - {rule: jump, when: "kl.lower_nats > 0.2 nats", severity: info}
   - {rule: slow-now, when: "slow.is_over and itl_ms > 80 ms", for: 2 turns, severity: critical, do: [{throttle: {}}]}
-  - {rule: churn, when: "finish_reason == abort", count: {at_least: 2, in: 4 turns}, keep_for: 1 turn, severity: warning}
+  - {rule: churn, when: "finish_reason == abort", count: {at_least: 2, in: 4 turns}, keep_for: 1 turn}
   - {rule: low-score, when: "host_score < 0.5", severity: info}
-  - {rule: full, when: "mean(kv_usage_ratio, 3 samples) > 50 %", for: 2 samples, severity: warning, do: [{evict_kv: {}}]}
+  - {rule: full, when: "mean(kv_usage_ratio, 3 samples) > 50 %", for: 2 samples, do: [{evict_kv: {}}]}
   - {rule: link, when: "link_ms > 80 ms", severity: warning}
   - {rule: hot, when: "gpu_temperature_c > 90 C", severity: critical, do: [{lower_clocks: {}}]}
 machine:
@@ -46,7 +54,7 @@ machine:
 """
 
 
-def engine_of(pack: Pack, **options: Any) -> Engine:
+def engine_of(pack: Pack, **options: Any) -> Any:
     """Make an engine for a checked pack; sessions never age unless asked to."""
     return Engine(build_program(pack, row_limit=1 << 20, vector_limit=1 << 20), **{"ttl_s": None, **options})
 
@@ -57,19 +65,19 @@ def breaker_pack(*, turns: int = 2, limit: float = 80.0) -> Pack:
     return pack_of(rule, transitions=BREAKER)
 
 
-def breaker(*, turns: int = 2, **options: Any) -> Engine:
+def breaker(*, turns: int = 2, **options: Any) -> Any:
     """Make an engine that breaks after some slow turns in a row."""
     return engine_of(breaker_pack(turns=turns), **options)
 
 
-def vector_engine(folder: Path, text: str = VECTORS, **options: Any) -> Engine:
+def vector_engine(folder: Path, text: str = VECTORS, **options: Any) -> Any:
     """Make an engine that uses vectors, extra signals and every scope."""
     path = folder / "vectors.yaml"
     path.write_text(text, encoding="utf-8")
     return Engine.load(str(path), **{"ttl_s": None, **options})
 
 
-def play(engine: Engine, values: list[float | None], session: str = "a", **more: Any) -> list[str]:
+def play(engine: Engine, values: Sequence[float | None], session: str = "a", **more: Any) -> list[str]:
     """Evaluate a turn for each ITL; gives the states."""
     turns = [Turn(session_id=session, **({} if v is None else {"itl_ms": v}), **more) for v in values]
     return [engine.evaluate(turn).state for turn in turns]

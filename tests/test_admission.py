@@ -7,9 +7,9 @@ from types import MappingProxyType
 import attrs
 import pytest
 
-from stabilitykit import Engine, Turn, UsageError
+from stabilitykit import Engine, UsageError
 from stabilitykit.errors import UnknownSignal
-from tests.engines import VECTORS, breaker, play, vector_engine, words
+from tests.engines import VECTORS, Turn, breaker, play, vector_engine, words
 from tests.naive.small import BREAKER  # noqa: F401 - the machine of these packs
 
 

@@ -35,6 +35,7 @@ def feed(engine: Engine, entry: Any) -> tuple[int, bytes, tuple[Any, ...]]:
     return decision._code, decision._snapshot + decision._memory, decision.faults
 
 
+@pytest.mark.capability("issue 2 §6: compiled and uncompiled give the same bits, 5,000 random turns")
 def test_compiled_and_plain_give_the_same_bits() -> None:
     """5,000 random turns on 20 random packs: out words, values, memory behind matches, and all rows."""
     for seed in range(TURNS // STREAM):

@@ -8,9 +8,9 @@ import pickle
 
 import pytest
 
-from stabilitykit import Decision, Receipt, Turn
+from stabilitykit import Decision, Receipt
 from stabilitykit.decision import ACTIONS
-from tests.engines import breaker, play
+from tests.engines import Turn, breaker, play
 
 
 @pytest.fixture

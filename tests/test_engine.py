@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import attrs
 import numpy as np
 import pytest
 
-from stabilitykit import Engine, Fault, Receipt, Turn, UsageError
+from stabilitykit import Engine, Fault, Receipt, UsageError
 from stabilitykit.decision import FAULT_KINDS
 from stabilitykit.errors import TurnError, UnknownSignal
-from tests.engines import breaker, engine_of, play, vector_engine, words
+from stabilitykit.turn import Turn as StrictTurn
+from tests.engines import Turn, breaker, engine_of, play, vector_engine, words
 from tests.naive import build
 from tests.naive.small import BREAKER, action, over, pack_of, rule_of
 
@@ -45,7 +48,12 @@ def test_duplicate(engine):
 @pytest.mark.capability("issue 2 §2: a duplicate turn gets the stored decision itself")
 def test_duplicate_by_its_bits(engine):
     """Content is compared before values are normalised: -0.0 is not 0.0, and NaN is NaN."""
-    for first, again, same in ((0.0, -0.0, False), (float("nan"), float("nan"), True), (7.0, 7, True), (1.0, True, True)):
+    for first, again, same in (
+        (0.0, -0.0, False),
+        (float("nan"), float("nan"), True),
+        (7.0, 7, True),
+        (1.0, True, True),
+    ):
         engine.forget("a")
         stored = engine.evaluate(Turn(session_id="a", turn_id=4, itl_ms=first))
         assert (engine.evaluate(Turn(session_id="a", turn_id=4, itl_ms=again)) is stored) is same
@@ -158,8 +166,7 @@ def test_model_change(wide):
 def test_receipts(wide):
     """A receipt of this session rebases; one of another session or a turn to come is a fault without effect."""
     vectors = [[1.0, 0.0, 0.0, 0.0]] * 3
-    for vector in vectors:
-        decision = wide.evaluate(Turn(session_id="a", embedding=vector))
+    decision = [wide.evaluate(Turn(session_id="a", embedding=vector)) for vector in vectors][-1]
     other = [0.0, 1.0, 0.0, 0.0]
     for receipt, unknown in (
         (Receipt("x", 1, ("trim_context",)), True),
@@ -177,15 +184,23 @@ def test_receipts(wide):
 @pytest.mark.capability("issue 2 §2: derived signals fill in what is missing")
 def test_derived_signals():
     """Ratios are computed from tokens; a given value wins; an impossible one stays missing."""
-    rules = [rule_of(f"r{k}", over(name, limit, unit), severity="info") for k, (name, limit, unit) in enumerate(
-        (("kv_hit_ratio", 0.5, "ratio"), ("context_usage_ratio", 0.5, "ratio"), ("session_tokens", 100.0, "tokens")))]
+    rules = [
+        rule_of(f"r{k}", over(name, limit, unit), severity="info")
+        for k, (name, limit, unit) in enumerate(
+            (("kv_hit_ratio", 0.5, "ratio"), ("context_usage_ratio", 0.5, "ratio"), ("session_tokens", 100.0, "tokens"))
+        )
+    ]
     engine = engine_of(pack_of(*rules, rule_of("cut", build.truth(build.operand("is_history_truncated")))))
 
     def matched(**signals):
         engine.forget("a")
         return {m.rule for m in engine.evaluate(Turn(session_id="a", **signals)).matches}
 
-    assert matched(input_tokens=90.0, output_tokens=20.0, cached_tokens=80.0, context_window_tokens=200.0) == {"r0", "r1", "r2"}
+    assert matched(input_tokens=90.0, output_tokens=20.0, cached_tokens=80.0, context_window_tokens=200.0) == {
+        "r0",
+        "r1",
+        "r2",
+    }
     assert matched(input_tokens=90.0, cached_tokens=80.0, kv_hit_ratio=0.1) == set()
     assert matched(input_tokens=90.0, cached_tokens=91.0) == set()
     assert matched(input_tokens=90.0, sent_tokens=91.0) == {"cut"}
@@ -242,7 +257,7 @@ def test_faults_of_values(wide):
         ("type_mismatch", "embedding"): {"embedding": ["a", "b", "c", "d"]},
         ("dimension", "embedding"): {"embedding": [1.0, 0.0]},
     }
-    for wanted, bad in cases.items():
+    for wanted, bad in cast(dict[Any, Any], cases).items():
         wide.forget("a")
         wide.forget("b")
         for _ in range(3):
@@ -253,7 +268,8 @@ def test_faults_of_values(wide):
         gone = wide.evaluate(Turn(session_id="b", **{k: v for k, v in good.items() if k not in bad}))
         assert gone.faults == ()
         assert words(wide.evaluate(Turn(session_id="a", **good))) == {
-            **words(wide.evaluate(Turn(session_id="b", **good))), "id": "a"
+            **words(wide.evaluate(Turn(session_id="b", **good))),
+            "id": "a",
         }
 
 
@@ -281,15 +297,36 @@ def test_signal_stale():
 @pytest.mark.parametrize(
     "bad",
     [
-        {"turn_id": True}, {"turn_id": -1}, {"turn_id": 2**63}, {"turn_id": 2.0}, {"turn_id": "canary"}, {"turn_id": np.int64(2)},
-        {"revision": -1}, {"revision": None}, {"revision": 1.5}, {"revision": False}, {"revision": 2**63}, {"revision": "canary"},
-        {"model": 3}, {"model": b"m"}, {"model": ["m"]},
-        {"replica": 7}, {"replica": ["r"]}, {"device": {}}, {"device": 3.5}, {"replica": "new", "device": "x" * 129},
-        {"applied": "canary"}, {"applied": Receipt("a", 1, "trim")}, {"applied": Receipt("a", 1, ([],))},
-        {"extra": ["host_score"]}, {"extra": {"canary": 1}}, {"extra": {None: 1}}, {"extra": 3},
+        {"turn_id": True},
+        {"turn_id": -1},
+        {"turn_id": 2**63},
+        {"turn_id": 2.0},
+        {"turn_id": "canary"},
+        {"turn_id": np.int64(2)},
+        {"revision": -1},
+        {"revision": None},
+        {"revision": 1.5},
+        {"revision": False},
+        {"revision": 2**63},
+        {"revision": "canary"},
+        {"model": 3},
+        {"model": b"m"},
+        {"model": ["m"]},
+        {"replica": 7},
+        {"replica": ["r"]},
+        {"device": {}},
+        {"device": 3.5},
+        {"replica": "new", "device": "x" * 129},
+        {"applied": "canary"},
+        {"applied": Receipt("a", 1, "trim")},  # type: ignore[arg-type]
+        {"applied": Receipt("a", 1, ([],))},  # type: ignore[arg-type]
+        {"extra": ["host_score"]},
+        {"extra": {"canary": 1}},
+        {"extra": {None: 1}},
+        {"extra": 3},
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_misuse(wide, bad):
     """Wrong identities, receipts and extras raise before anything moved; no text is repeated."""
     for turn_id in (0, 1):
@@ -316,7 +353,12 @@ def test_misuse_of_identities(engine):
         for turn in (Turn(session_id=bad), Turn(session_id="a", tenant=bad)):
             with pytest.raises(TurnError):
                 engine.evaluate(turn)
-        for verb in (engine.forget, engine.export, lambda name: engine.fork(name, "b"), lambda name: engine.fork("", name)):
+        for verb in (
+            engine.forget,
+            engine.export,
+            lambda name: engine.fork(name, "b"),
+            lambda name: engine.fork("", name),
+        ):
             with pytest.raises(UsageError):
                 verb(bad)
     assert len(engine.sessions) == count
@@ -325,10 +367,11 @@ def test_misuse_of_identities(engine):
 def test_no_turn(engine):
     """Anything but a Turn is misuse, a subclass too: its attributes could do anything."""
 
-    class Special(Turn):
+    class Special(StrictTurn):
         pass
 
-    for bad in (None, {}, "turn", Special(session_id="a"), Turn):
+    nothing: list[Any] = [None, {}, "turn", Special(session_id="a"), Turn]
+    for bad in nothing:
         with pytest.raises(TurnError, match="takes a Turn"):
             engine.evaluate(bad)
         with pytest.raises(TurnError, match="takes a Turn"):
@@ -364,7 +407,9 @@ def test_fork_at_turn(tmp_path):
     engine.fork("a", "b", at_turn=4)
     same = Turn(session_id="b", turn_id=4, embedding=vectors[3], itl_ms=30.0, model="m1")
     assert words(engine.evaluate(same)) == words(plain.evaluate(same))
-    for turn in (Turn(session_id="b", embedding=v, itl_ms=30.0, model="m1") for v in ([0.0, 1.0, 0.0, 0.0], vectors[0])):
+    for turn in (
+        Turn(session_id="b", embedding=v, itl_ms=30.0, model="m1") for v in ([0.0, 1.0, 0.0, 0.0], vectors[0])
+    ):
         assert words(engine.evaluate(turn)) == words(plain.evaluate(turn))
     for turn_id in (3, 0, 99, "canary"):
         with pytest.raises(UsageError) as error:
@@ -379,10 +424,19 @@ def test_peek(tmp_path, caplog):
     """Sessions, wider scopes, vectors, snapshots, counts and logs are as before."""
     engine = vector_engine(tmp_path, snapshots=2)
     turns = [
-        Turn(session_id=session, replica=replica, device="g", embedding=[0.0, 1.0, k / 9, 0.0], itl_ms=90.0 + k,
-             kv_usage_ratio=0.9, gpu_temperature_c=95.0, timestamp_s=float(k), extra={"link_ms": 90.0})
+        Turn(
+            session_id=session,
+            replica=replica,
+            device="g",
+            embedding=[0.0, 1.0, k / 9, 0.0],
+            itl_ms=90.0 + k,
+            kv_usage_ratio=0.9,
+            gpu_temperature_c=95.0,
+            timestamp_s=float(k),
+            extra={"link_ms": 90.0},
+        )
         for k, (session, replica) in enumerate([("a", "r"), ("a", "r"), ("b", None), ("a", "s"), ("new", "new")])
-    ]  # fmt: skip
+    ]
     for turn in turns[:4]:
         engine.evaluate(turn)
 
@@ -391,8 +445,9 @@ def test_peek(tmp_path, caplog):
         sessions += [(k, engine.export(k[1]), len(s.past), s.stale, s.seen) for k, s in engine.sessions.kept.items()]
         wider = [
             (k, i.rows.view(i.row).tobytes(), i.sampled_s, i.taken_s, i.is_timed)
-            for shelf in engine._scopes.held for k, i in shelf.items()
-        ]  # fmt: skip
+            for shelf in engine._scopes.held
+            for k, i in shelf.items()
+        ]
         free = [len(rows._free) for rows in engine._live.rows]
         return sessions, wider, free
 
@@ -440,7 +495,11 @@ def test_the_list_of_faults_is_closed():
 
 def test_actions_of_a_sample_go_out_once():
     """A replica rule's `do` comes with the turn that brought the sample, not with the next one."""
-    rule = rule_of("full", build.compare(build.operand("kv_usage_ratio"), ">", build.literal(0.5, "ratio")), do=(action("evict_kv"),))
+    rule = rule_of(
+        "full",
+        build.compare(build.operand("kv_usage_ratio"), ">", build.literal(0.5, "ratio")),
+        do=(action("evict_kv"),),
+    )
     engine = engine_of(pack_of(rule, transitions=BREAKER))
     first = engine.evaluate(Turn(session_id="a", replica="r", kv_usage_ratio=0.9))
     second = engine.evaluate(Turn(session_id="b", replica="r"))
@@ -452,11 +511,23 @@ def test_actions_of_a_sample_go_out_once():
 @pytest.mark.capability("issue 2 §2: evaluate opens no file, starts no thread, sleeps never, reads no environment")
 def test_nothing_but_arithmetic(wide, monkeypatch):
     """What touches the world raises while turns, samples and peeks of every kind are taken."""
-    bad = {"itl_ms": "x", "embedding": [1.0], "finish_reason": "none", "extra": {"host_score": 7.0}, "timestamp_s": -1.0}
+    bad = {
+        "itl_ms": "x",
+        "embedding": [1.0],
+        "finish_reason": "none",
+        "extra": {"host_score": 7.0},
+        "timestamp_s": -1.0,
+    }
 
     def calls():
         for k in range(40):
-            turn = Turn(session_id="a", itl_ms=30.0 if k < 9 else 300.0, embedding=[1.0, 0.1 * k, 0.0, 0.0], kv_usage_ratio=0.9, replica="r")
+            turn = Turn(
+                session_id="a",
+                itl_ms=30.0 if k < 9 else 300.0,
+                embedding=[1.0, 0.1 * k, 0.0, 0.0],
+                kv_usage_ratio=0.9,
+                replica="r",
+            )
             wide.evaluate(turn)
             wide.peek(attrs.evolve(turn, **bad))
             wide.observe(replica="r", kv_usage_ratio=0.1 * (k % 9))
@@ -468,7 +539,16 @@ def test_nothing_but_arithmetic(wide, monkeypatch):
         raise AssertionError("the engine touched the world")
 
     with monkeypatch.context() as patch:
-        for name in ("builtins.open", "os.open", "os.getenv", "time.sleep", "time.time", "random.random", "threading.Thread.start", "os.urandom"):
+        for name in (
+            "builtins.open",
+            "os.open",
+            "os.getenv",
+            "time.sleep",
+            "time.time",
+            "random.random",
+            "threading.Thread.start",
+            "os.urandom",
+        ):
             patch.setattr(name, forbidden)
         decision = calls()
     assert {f.kind for f in decision.faults} == {"type_mismatch", "dimension", "invalid"}

@@ -26,13 +26,23 @@ def evidence(itl=90.0, ttft=600.0, ratio=3.0, mean=85.0, level=1.0):
 @pytest.mark.parametrize(
     ("node", "verdict"),
     [
-        (SLOW, 2), (build.invert(SLOW), 0), (over("itl_ms", 90.0), 0), (build.both(SLOW, over("itl_ms", 95.0)), 0),
-        (build.either(SLOW, over("itl_ms", 95.0)), 2), (build.reference("other"), 2), (build.invert(build.reference("other")), 0),
+        (SLOW, 2),
+        (build.invert(SLOW), 0),
+        (over("itl_ms", 90.0), 0),
+        (build.both(SLOW, over("itl_ms", 95.0)), 0),
+        (build.either(SLOW, over("itl_ms", 95.0)), 2),
+        (build.reference("other"), 2),
+        (build.invert(build.reference("other")), 0),
         (build.compare(build.window("mean", build.operand("itl_ms"), 3), "<", build.operand("itl_ms")), 2),
-        (build.compare(build.call("-", build.operand("ttft_ms"), build.operand("itl_ms")), "==", build.literal(510.0, "ms")), 2),
+        (
+            build.compare(
+                build.call("-", build.operand("ttft_ms"), build.operand("itl_ms")), "==", build.literal(510.0, "ms")
+            ),
+            2,
+        ),
         (build.compare(build.call("neg", build.operand("itl_ms")), "<", build.literal(0.0, "ms")), 2),
     ],
-)  # fmt: skip
+)
 def test_verdicts(node, verdict):
     """The verdict of the language, from the numbers of one turn."""
     assert evidence().verdict(node) == verdict
@@ -72,7 +82,9 @@ def test_nearest_change():
     assert change(build.either(SLOW, LATE)) is None
     assert change(SLOW, itl=70.0) is None
     assert change(SLOW, itl=math.nan) is None
-    difference = build.compare(build.call("-", build.operand("ttft_ms"), build.operand("itl_ms")), ">", build.literal(500.0, "ms"))
+    difference = build.compare(
+        build.call("-", build.operand("ttft_ms"), build.operand("itl_ms")), ">", build.literal(500.0, "ms")
+    )
     assert change(difference) == ("ttft_ms", "<=", 590.0)
 
 
@@ -83,8 +95,11 @@ def test_what_follows_from_a_change_is_not_guessed():
     assert change(window) == ("mean(itl_ms, 3 turns)", "<=", 80.0)
     assert change(output) == ("slow.ratio", "<=", 2.0)
     assert change(build.both(SLOW, build.invert(window)), mean=70.0) == ("itl_ms", "<=", 80.0)
-    for other in (window, output, build.reference("other")):
+    for other in (window, build.reference("other")):
         assert change(build.either(SLOW, build.invert(other)), mean=85.0) is None
+    found = nearest_change(rule_of("r", build.either(SLOW, build.invert(output))), evidence(), KNOWN)
+    assert found is not None
+    assert (found.operand.name, found.op, found.value, found.held) == ("itl_ms", "<=", 80.0, ("slow",))
 
 
 def test_changes_stay_in_the_domain():

@@ -10,8 +10,7 @@ import warnings
 
 import pytest
 
-from stabilitykit import Turn
-from tests.engines import breaker, play
+from tests.engines import Turn, breaker, play
 
 FORKS, SOAK_FORKS, PATIENCE_S = 30, 300, 20.0
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -7,9 +7,8 @@ import logging
 import pytest
 import structlog
 
-from stabilitykit import Turn
 from stabilitykit.identity import hashed
-from tests.engines import breaker, play, vector_engine
+from tests.engines import Turn, breaker, play, vector_engine
 
 CANARY = "canary"
 
@@ -28,7 +27,9 @@ def test_one_event_a_change(caplog):
     assert lines(caplog) == []
     play(engine, [90.0, 90.0], session=CANARY)
     (line,) = lines(caplog)
-    assert line.startswith(f"state_changed scope=session id={hashed(CANARY, b'key')} turn_id=3 previous=healthy state=broken")
+    assert line.startswith(
+        f"state_changed scope=session id={hashed(CANARY, b'key')} turn_id=3 previous=healthy state=broken"
+    )
     assert "rules=['slow']" in line
     assert CANARY not in line
 
@@ -82,15 +83,38 @@ def test_no_text_anywhere(tmp_path, caplog):
     said = []
     for k in range(6):
         turn = Turn(
-            session_id="id", turn_id=k // 2, model=CANARY, finish_reason=CANARY, error=CANARY, itl_ms=CANARY,
-            embedding=[CANARY] * 4, top_token_ids=CANARY, top_logprobs=[-1.0], kv_usage_ratio=CANARY, gpu_temperature_c=95.0,
-            timestamp_s=CANARY, replica_sample_s=CANARY, extra={"host_score": CANARY},
-        )  # fmt: skip
+            session_id="id",
+            turn_id=k // 2,
+            model=CANARY,
+            finish_reason=CANARY,
+            error=CANARY,
+            itl_ms=CANARY,
+            embedding=[CANARY] * 4,
+            top_token_ids=CANARY,
+            top_logprobs=[-1.0],
+            kv_usage_ratio=CANARY,
+            gpu_temperature_c=95.0,
+            timestamp_s=CANARY,
+            replica_sample_s=CANARY,
+            extra={"host_score": CANARY},
+        )
         for call in (engine.peek, engine.evaluate):
             decision = call(turn)
-            said += [repr(decision), decision.explain(), repr(decision.to_dict()), repr(decision.faults), repr(decision.reasons)]
+            said += [
+                repr(decision),
+                decision.explain(),
+                repr(decision.to_dict()),
+                repr(decision.faults),
+                repr(decision.reasons),
+            ]
             assert decision.faults
-    for bad in ({"turn_id": CANARY}, {"revision": CANARY}, {"applied": CANARY}, {"extra": CANARY}, {"extra": {f"a {CANARY}": 1}}):
+    for bad in (
+        {"turn_id": CANARY},
+        {"revision": CANARY},
+        {"applied": CANARY},
+        {"extra": CANARY},
+        {"extra": {f"a {CANARY}": 1}},
+    ):
         with pytest.raises(ValueError) as error:  # noqa: PT011 - every kind of misuse
             engine.evaluate(Turn(session_id="id", **bad))
         said.append(str(error.value))

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from stabilitykit import Fault, Turn, UsageError
+from stabilitykit import Fault, UsageError
 from stabilitykit.errors import TurnError, UnknownSignal
 from stabilitykit.observing import Scopes, moment
 from stabilitykit.turn import MISSING
-from tests.engines import breaker, engine_of, vector_engine
+from tests.engines import Turn, breaker, engine_of, vector_engine
 from tests.naive import build
 from tests.naive.small import BREAKER, action, pack_of, rule_of
 
@@ -29,7 +29,11 @@ def engine():
         pack_of(
             rule_of("full", above("kv_usage_ratio", 0.5), severity="critical", do=(action("evict_kv"),)),
             rule_of("hot", above("gpu_temperature_c", 90.0, "C"), severity="critical", do=(action("lower_clocks"),)),
-            rule_of("crowded", build.both(build.reference("full", "replica"), above("itl_ms", 80.0, "ms")), severity="critical"),
+            rule_of(
+                "crowded",
+                build.both(build.reference("full", "replica"), above("itl_ms", 80.0, "ms")),
+                severity="critical",
+            ),
             transitions=BREAKER,
         )
     )
@@ -96,7 +100,9 @@ def test_a_turn_without_time_is_no_sample_of_an_observed_replica(engine):
 def test_sample_ttl():
     """Signals of an old sample are unknown; the levels of the replica's rules stay."""
     rule = rule_of("waits", above("waiting_requests", 2.0, "count"))
-    beside = rule_of("both", build.both(above("waiting_requests", 2.0, "count"), above("itl_ms", 1.0, "ms")), on_missing="skip")
+    beside = rule_of(
+        "both", build.both(above("waiting_requests", 2.0, "count"), above("itl_ms", 1.0, "ms")), on_missing="skip"
+    )
     for ttl, want in ((60.0, ["waits"]), (None, ["both", "waits"]), (1e9, ["both", "waits"])):
         engine = engine_of(pack_of(rule, beside), sample_ttl_s=ttl)
         engine.observe(timestamp_s=0.0, waiting_requests=9)
@@ -126,19 +132,29 @@ def test_bad_values_of_a_sample(tmp_path):
     engine = vector_engine(tmp_path)
     got = engine.observe(replica="r", kv_usage_ratio=7.0, link_ms="fast", timestamp_s=math.nan)
     assert sorted((f.kind, f.signal) for f in got.faults) == [
-        ("invalid", "kv_usage_ratio"), ("invalid", "timestamp_s"), ("type_mismatch", "link_ms"),
-    ]  # fmt: skip
+        ("invalid", "kv_usage_ratio"),
+        ("invalid", "timestamp_s"),
+        ("type_mismatch", "link_ms"),
+    ]
     assert engine.observe(replica="r", waiting_requests=3, queue_occupancy=[1, 2]).faults == ()
 
 
 @pytest.mark.parametrize(
     ("value", "want"),
     [
-        (3.5, (3.5, ())), (np.float32(2.0), (2.0, ())), (7, (7.0, ())), (MISSING, (None, ())), (None, (None, ())),
-        (-1e308, (-1e308, ())), (math.inf, (None, ("invalid",))), (math.nan, (None, ("invalid",))),
-        ("7", (None, ("type_mismatch",))), (object(), (None, ("type_mismatch",))), (10**400, (None, ("type_mismatch",))),
+        (3.5, (3.5, ())),
+        (np.float32(2.0), (2.0, ())),
+        (7, (7.0, ())),
+        (MISSING, (None, ())),
+        (None, (None, ())),
+        (-1e308, (-1e308, ())),
+        (math.inf, (None, ("invalid",))),
+        (math.nan, (None, ("invalid",))),
+        ("7", (None, ("type_mismatch",))),
+        (object(), (None, ("type_mismatch",))),
+        (10**400, (None, ("type_mismatch",))),
     ],
-)  # fmt: skip
+)
 def test_moment(value, want):
     """A time is a finite number; negative ones order like any other."""
     found, faults = moment(value, "timestamp_s")
@@ -148,7 +164,10 @@ def test_moment(value, want):
 def test_bad_times_on_turns(engine):
     """A bad time is a fault that names the field, and counts as not given."""
     got = engine.evaluate(Turn(session_id="a", timestamp_s=math.inf, replica_sample_s="1", kv_usage_ratio=0.9))
-    assert sorted((f.kind, f.signal) for f in got.faults) == [("invalid", "timestamp_s"), ("type_mismatch", "replica_sample_s")]
+    assert sorted((f.kind, f.signal) for f in got.faults) == [
+        ("invalid", "timestamp_s"),
+        ("type_mismatch", "replica_sample_s"),
+    ]
     assert ids(got) == ["full"]
 
 

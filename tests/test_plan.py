@@ -23,8 +23,9 @@ def test_the_table():
     """One context rewrite, one answer, reset drops what it makes void; evict before tier before quantize."""
     assert names(["insert_summary", "trim_context", "rollback_snapshot", "reset_context"])[0] == ["reset_context"]
     assert names(["switch_model", "canned_reply", "refuse_new"]) == (
-        ["refuse_new"], [("switch_model", "refuse_new"), ("canned_reply", "refuse_new")],
-    )  # fmt: skip
+        ["refuse_new"],
+        [("switch_model", "refuse_new"), ("canned_reply", "refuse_new")],
+    )
     assert names(["repair_mask", "compensate_positions", "reset_context"])[0] == ["reset_context"]
     assert names(["repair_mask", "trim_context"])[0] == ["trim_context", "repair_mask"]
     assert names(["quantize_kv", "tier_kv", "evict_kv"])[0] == ["evict_kv", "tier_kv", "quantize_kv"]
@@ -44,7 +45,10 @@ def test_random_wishes():
     for _ in range(2_000):
         wanted = [Action(n, {"k": rng.choice([1, 1, 2])}) for n in rng.choices(sorted(ACTIONS), k=rng.randint(0, 8))]
         kept, lost = resolve_actions(wanted, ACTIONS)
-        assert ([(a.name, dict(a.params)) for a in kept], [(s.action.name, dict(s.action.params), s.winner) for s in lost]) == resolve(wanted, ACTIONS)
+        assert (
+            [(a.name, dict(a.params)) for a in kept],
+            [(s.action.name, dict(s.action.params), s.winner) for s in lost],
+        ) == resolve(wanted, ACTIONS)
         assert resolve_actions(kept, ACTIONS) == (kept, ())
         groups = [ACTIONS[a.name].group for a in kept if ACTIONS[a.name].group]
         assert len(set(groups)) == len(groups)

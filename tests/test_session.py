@@ -7,8 +7,8 @@ import logging
 import pytest
 import structlog
 
-from stabilitykit import Turn, UsageError
-from tests.engines import breaker, play
+from stabilitykit import UsageError
+from tests.engines import Turn, breaker, play
 
 
 class Clock:
@@ -18,6 +18,7 @@ class Clock:
         self.now = 100.0
 
     def __call__(self):
+        """Give the time."""
         return self.now
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 import pytest
 
-from stabilitykit import Engine, Turn, UsageError
-from tests.engines import engine_of
+from stabilitykit import Engine, UsageError
+from tests.engines import Turn, engine_of
 from tests.naive import build
 from tests.naive.engine import NaiveEngine
 from tests.naive.small import BREAKER, action, over, pack_of, rule_of
@@ -30,10 +30,15 @@ THREADS, OPERATIONS = 4, 2
 def counting_pack():
     """Give a pack whose decisions tell exactly how many turns and samples came before."""
     full = build.compare(build.operand("kv_usage_ratio"), ">", build.literal(0.5, "ratio"))
-    turns = [rule_of(f"t{k}", over("itl_ms", 80.0), severity="info", for_turns=k, do=(action("throttle"),)) for k in range(2, 8)]
+    turns = [
+        rule_of(f"t{k}", over("itl_ms", 80.0), severity="info", for_turns=k, do=(action("throttle"),))
+        for k in range(2, 8)
+    ]
     samples = [rule_of(f"s{k}", full, severity="info", for_turns=k) for k in range(1, 6)]
     sees = rule_of("sees", build.both(build.reference("s2", "replica"), over("itl_ms", 80.0)), severity="critical")
-    rising = rule_of("rising", build.compare(build.call("delta", build.operand("itl_ms")), ">", build.literal(0.5, "ms")))
+    rising = rule_of(
+        "rising", build.compare(build.call("delta", build.operand("itl_ms")), ">", build.literal(0.5, "ms"))
+    )
     return pack_of(*turns, *samples, sees, rising, transitions=BREAKER)
 
 
@@ -121,10 +126,13 @@ def check_histories(count: int) -> int:
     """Run so many histories; gives how many were truly concurrent."""
     pack, rng = counting_pack(), random.Random(count)
     engine = engine_of(pack, capacity=10_000_000)
-    histories = [[[random_operation(rng, number) for _ in range(OPERATIONS)] for _ in range(THREADS)] for number in range(count)]
+    histories = [
+        [[random_operation(rng, number) for _ in range(OPERATIONS)] for _ in range(THREADS)] for number in range(count)
+    ]
     gate, tick = threading.Barrier(THREADS), itertools.count()
     threads = [
-        threading.Thread(target=worker, args=(engine, [history[k] for history in histories], gate, tick)) for k in range(THREADS)
+        threading.Thread(target=worker, args=(engine, [history[k] for history in histories], gate, tick))
+        for k in range(THREADS)
     ]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

@@ -85,7 +85,7 @@ def test_engine_agrees_with_the_oracle(program, seed, compiled):
                 timestamp_s=clock(rng, now),
                 replica_sample_s=clock(rng, now),
                 state_transition_us=rng.choice([1.0, 20.0]),
-                **replica_signals(rng),  # type: ignore[arg-type]
+                **replica_signals(rng),
             )
             call = {"turn": turn}
             got, want = shown(engine.evaluate(turn)), wanted(oracle.evaluate(turn), "session")

@@ -6,13 +6,14 @@ import json
 import random
 import struct
 import zlib
+from typing import Any
 
 import pytest
 
-from stabilitykit import StabilityKitError, Turn
+from stabilitykit import StabilityKitError
 from stabilitykit.errors import BlobError
 from stabilitykit.transfer import read_blob
-from tests.engines import VECTORS, breaker, play, vector_engine, words
+from tests.engines import VECTORS, Turn, breaker, play, vector_engine, words
 
 
 def stream(seed, count=24, session="a"):
@@ -27,7 +28,10 @@ def stream(seed, count=24, session="a"):
         if rng.random() < 0.7:
             turn.embedding = [rng.random() for _ in range(4)]
         if rng.random() < 0.7:
-            turn.top_token_ids, turn.top_logprobs = [1, 2, 3], sorted((-5.0 * rng.random() - 0.1 for _ in range(3)), reverse=True)
+            turn.top_token_ids, turn.top_logprobs = (
+                [1, 2, 3],
+                sorted((-5.0 * rng.random() - 0.1 for _ in range(3)), reverse=True),
+            )
         if rng.random() < 0.3:
             turn.extra = {"host_score": rng.random()}
         turns.append(turn)
@@ -110,8 +114,13 @@ def test_wrong_with_the_right_checksum(tmp_path):
     blob = engine.export("a")
     assert outcome(breaker(), resealed(blob, lambda head: head)) == blob
     head, _ = read_blob(blob)
-    changes = [lambda h, k=k: {n: v for n, v in h.items() if n != k} for k in json.loads(json.dumps(head, default=str)) if k != "key"]
-    changes += [lambda h, k=k, v=v: {**h, k: v} for k in head if k != "key" for v in (None, -1, [], "zz", 10**30, 1.5)]
+    changes: list[Any] = [
+        lambda h, k=k: {n: v for n, v in h.items() if n != k}
+        for k in json.loads(json.dumps(head, default=str))
+        if k != "key"
+    ]
+    wrong: list[Any] = [None, -1, [], "zz", 10**30, 1.5]
+    changes += [lambda h, k=k, v=v: {**h, k: v} for k in head if k != "key" for v in wrong]
     changes += [lambda h: [], lambda h: None, lambda h: b"{", lambda h: b"\xff", lambda h: b"[" * 10_000]
     changes += [lambda h: {**h, "code": 77}, lambda h: {**h, "code": 77 << 8}, lambda h: {**h, "faults": [["a"]]}]
     for change in changes:
@@ -145,7 +154,10 @@ def test_another_pack(tmp_path):
     engine = vector_engine(tmp_path)
     engine.evaluate(Turn(session_id="a", itl_ms=90.0))
     other = vector_engine(tmp_path, VECTORS.replace("window: 3", "window: 4"))
-    for blob, target in ((engine.export("a"), other), (resealed(engine.export("a"), lambda h: {**h, "layout": 1}), engine)):
+    for blob, target in (
+        (engine.export("a"), other),
+        (resealed(engine.export("a"), lambda h: {**h, "layout": 1}), engine),
+    ):
         with pytest.raises(BlobError, match="another pack"):
             target.restore(blob)
     assert issubclass(BlobError, StabilityKitError)
@@ -154,11 +166,12 @@ def test_another_pack(tmp_path):
 def test_export_after_a_reload(tmp_path):
     """A session whose decision is of an earlier pack moves too, told in the words of the new pack."""
     engine = vector_engine(tmp_path)
-    for _ in range(6):
-        last = Turn(session_id="a", itl_ms=300.0 if _ > 3 else 30.0, turn_id=_, replica="r")
-        stored = engine.evaluate(last)
+    turns = [Turn(session_id="a", itl_ms=300.0 if k > 3 else 30.0, turn_id=k, replica="r") for k in range(6)]
+    stored = [engine.evaluate(turn) for turn in turns][-1]
     path = tmp_path / "vectors.yaml"
-    path.write_text(VECTORS.replace("  - {rule: jump", "  - {rule: more, when: 'ttft_ms > 1 s'}\n  - {rule: jump"), encoding="utf-8")
+    path.write_text(
+        VECTORS.replace("  - {rule: jump", "  - {rule: more, when: 'ttft_ms > 1 s'}\n  - {rule: jump"), encoding="utf-8"
+    )
     engine.reload(str(path))
     other = vector_engine(tmp_path, path.read_text(encoding="utf-8"))
     other.restore(engine.export("a"))

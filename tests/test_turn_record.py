@@ -18,16 +18,26 @@ from stabilitykit.turn import is_missing
 TEXT = st.text(max_size=12)
 FLOATS = st.floats() | st.integers(-(2**53), 2**53)
 KINDS = {
-    "number": FLOATS, "count": FLOATS, "bool": st.booleans() | st.sampled_from([0.0, 1.0]), "enum": TEXT,
+    "number": FLOATS,
+    "count": FLOATS,
+    "bool": st.booleans() | st.sampled_from([0.0, 1.0]),
+    "enum": TEXT,
     "array": st.lists(st.integers(-(2**40), 2**40), max_size=4),
-}  # fmt: skip
+}
 FIELDS = {
     **{s.name: KINDS[s.kind] for s in CATALOGUE.values()},
-    "turn_id": st.integers(0, 2**63 - 1), "revision": st.integers(1, 2**40), "tenant": TEXT.filter(bool), "replica": TEXT, "device": TEXT,
-    "model": TEXT, "timestamp_s": FLOATS, "replica_sample_s": FLOATS, "device_sample_s": FLOATS,
+    "turn_id": st.integers(0, 2**63 - 1),
+    "revision": st.integers(1, 2**40),
+    "tenant": TEXT.filter(bool),
+    "replica": TEXT,
+    "device": TEXT,
+    "model": TEXT,
+    "timestamp_s": FLOATS,
+    "replica_sample_s": FLOATS,
+    "device_sample_s": FLOATS,
     "extra": st.dictionaries(TEXT, FLOATS | TEXT, max_size=3),
     "applied": st.builds(Receipt, TEXT, st.integers(0, 2**40), st.lists(TEXT, max_size=3).map(tuple)),
-}  # fmt: skip
+}
 
 
 def same(a, b):
@@ -40,7 +50,12 @@ def same(a, b):
 
 
 @pytest.mark.capability("issue 2 §2: TurnRecord: a Turn to JSON and back loses nothing")
-@given(given=st.lists(st.sampled_from(sorted(FIELDS)), max_size=8, unique=True).flatmap(lambda names: st.fixed_dictionaries({n: FIELDS[n] for n in names})), session=TEXT)
+@given(
+    given=st.lists(st.sampled_from(sorted(FIELDS)), max_size=8, unique=True).flatmap(
+        lambda names: st.fixed_dictionaries({n: FIELDS[n] for n in names})
+    ),
+    session=TEXT,
+)
 def test_there_and_back(given, session):
     """Any turn of any values, NaN and infinities included."""
     turn = Turn(session_id=session, **given)
@@ -54,8 +69,15 @@ def test_there_and_back(given, session):
 
 def test_arrays_of_numpy():
     """NumPy arrays and numbers become lists and numbers."""
-    turn = Turn(session_id="a", embedding=np.arange(3, dtype=np.float32), itl_ms=np.float64(3.5), block_ids=np.arange(2))
-    assert TurnRecord.dump(turn) == {"session_id": "a", "itl_ms": 3.5, "embedding": [0.0, 1.0, 2.0], "block_ids": [0, 1]}
+    turn = Turn(
+        session_id="a", embedding=np.arange(3, dtype=np.float32), itl_ms=np.float64(3.5), block_ids=np.arange(2)
+    )
+    assert TurnRecord.dump(turn) == {
+        "session_id": "a",
+        "itl_ms": 3.5,
+        "embedding": [0.0, 1.0, 2.0],
+        "block_ids": [0, 1],
+    }
 
 
 @pytest.mark.capability("issue 2 §2: TurnRecord.parse: every mistake of a record is located")
@@ -74,17 +96,27 @@ def test_arrays_of_numpy():
         ('{"session_id": "a", "top_token_ids": [1.5]}', "top_token_ids.0: Input should be a valid integer"),
         ('{"session_id": "a", "finish_reason": 3}', "finish_reason: Input should be a valid string"),
         ('{"session_id": "a", "applied": {"session_id": "a", "turn_id": 1}}', "applied.done: Field required"),
-        ('{"session_id": "a", "applied": {"session_id": "a", "turn_id": 1, "done": [1]}}', "applied.done.0: Input should be"),
+        (
+            '{"session_id": "a", "applied": {"session_id": "a", "turn_id": 1, "done": [1]}}',
+            "applied.done.0: Input should be",
+        ),
         ('{"session_id": "a"', "line 1, column 19: Expecting ',' delimiter"),
         ('{\n"session_id": oops}', "line 2, column 15: Expecting value"),
-        ("[1]", "a turn is an object, not list"), ("7", "a turn is an object, not int"), ("", "line 1, column 1"),
-        (b"\xff{", "not JSON: UnicodeDecodeError"), ("[" * 100_000, "not JSON: RecursionError"),
+        ("[1]", "a turn is an object, not list"),
+        ("7", "a turn is an object, not int"),
+        ("", "line 1, column 1"),
+        (b"\xff{", "not JSON: UnicodeDecodeError"),
+        ("[" * 100_000, "not JSON: RecursionError"),
         ('{"session_id": "a", "turn_id": ' + "9" * 5_000 + "}", "not JSON: ValueError"),
-        ({1: 2}, "1: Keys should be strings"), ({"session_id": "a", "itl_ms": object()}, "itl_ms: Input should be a valid number"),
+        ({1: 2}, "1: Keys should be strings"),
+        ({"session_id": "a", "itl_ms": object()}, "itl_ms: Input should be a valid number"),
         ('{"session_id": "a", "is_history_truncated": "canary"}', "is_history_truncated: Input should be"),
-        ('{"session_id": "a", "itl_ms": "canary", "turn_id": "canary"}', "turn_id: Input should be a valid integer; itl_ms: Input"),
+        (
+            '{"session_id": "a", "itl_ms": "canary", "turn_id": "canary"}',
+            "turn_id: Input should be a valid integer; itl_ms: Input",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes(record, message):
     """Path and sentence of each mistake; the values themselves are never repeated."""
     with pytest.raises(RecordError) as error:

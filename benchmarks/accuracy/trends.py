@@ -33,11 +33,12 @@ from stabilitykit.detectors.trace import Instance, compiled_kernel
 
 SCALES = (100, 200, 400, 500, 700, 800, 1000, 1500)
 FULL, SOON, LEVEL = 0.96, 10, 0.8
+KERNELS = {s.type: compiled_kernel(s) for s in (DECAY_PATTERN, FORECAST, LEAK, NO_PROGRESS, THROUGHPUT_CLIFF)}
 
 
 def outputs(spec: Any, rows: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[dict[str, float]]:
     """Run a compiled detector over rows."""
-    instance = Instance(spec, settings, compiled_kernel(spec))
+    instance = Instance(spec, settings, KERNELS[spec.type])
     return [instance.update(row) for row in rows]
 
 

@@ -100,8 +100,10 @@ def next_state(state: int, fall: float, ramp: float, flat: float, is_over: bool)
 def mean_of_ring(f: Block, start: int, first: int, window: int) -> float:
     """Give the mean of a full ring, summed from its oldest value."""
     total = 0.0
-    for k in range(window):
-        total += float(f[start + (first + k) % window])
+    for k in range(start + first, start + window):
+        total += float(f[k])
+    for k in range(start, start + first):
+        total += float(f[k])
     return total / window
 
 
@@ -121,7 +123,7 @@ def take_change(f: Block, window: int, value: float) -> bool:
             ewma_update(f, last, ALPHA)
     f[RING + place] = change
     f[RING + window + place] = value
-    f[PLACE] = float((place + 1) % window)
+    f[PLACE] = float(place + 1 if place + 1 < window else 0)
     f[CHANGES] = min(float(f[CHANGES]) + 1.0, float(window))
     return True
 

@@ -58,10 +58,11 @@ def collision_variance(n: float, m: float) -> float:
         return n * (n - 1.0) / (2.0 * m)
     if m < 2.0:
         return 0.0
-    q = 1.0 + exp_less_one(n * log_of_one_plus(-1.0 / m))
+    y = n * log_of_one_plus(-1.0 / m)
+    q = math.exp(y)
     apart = m - 1.0
     ratio = -1.0 if m < 3.0 else exp_less_one(n * log_of_one_plus(-1.0 / (apart * apart)))
-    return max(m * q * (1.0 - q) + m * apart * q * q * ratio, 0.0)
+    return max(m * apart * q * q * ratio - m * q * exp_less_one(y), 0.0)
 
 
 @kernel

@@ -14,7 +14,7 @@ __all__ = ["MAX_ATOMS", "MAX_ITEMS", "MAX_LEVELS", "MAX_NODES", "MAX_TERMS", "Co
 MAX_ITEMS = 2_000
 MAX_ATOMS = 8_192
 MAX_TERMS = 2_048
-MAX_NODES = 40_960
+MAX_NODES = 32_768
 MAX_LEVELS = 16
 
 _ATOMS = frozenset(("cmp", "truth", "rule"))
@@ -44,6 +44,7 @@ class Cost:
         self.nodes = self.atoms = 0
         self.terms: set[tuple[str, str]] = set()
         self.levels: dict[str, int] = {}
+        self.is_too_deep = False
 
     def count(self, rule: Rule) -> bool:
         """Count a rule; false when it was one too many: then looking further helps nobody."""
@@ -72,7 +73,8 @@ class Cost:
         text = rule.when.text
         self.levels[rule.id] = levels(rule.when, self.levels) if "rule:" in text or "count(" in text else 0
         # Only the first rule over the limit: those behind it would all repeat it.
-        if self.levels[rule.id] == MAX_LEVELS + 1:
+        if self.levels[rule.id] > MAX_LEVELS and not self.is_too_deep:
+            self.is_too_deep = True
             message = f"`{rule.id}` waits for more than {MAX_LEVELS} levels of `rule:` and `count()`"
             self.findings.add(item.at("when"), "SK603", message)
 

@@ -77,6 +77,8 @@ class _Reading:
         self.chain.append(target)
         for index, entry in enumerate(file.extends or ()):
             where = place.child("extends", index)
+            if self.findings.is_full(where):
+                break
             found = _resolve(entry, target)
             if isinstance(found, _Target):
                 self.visit(found, where)

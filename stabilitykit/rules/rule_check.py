@@ -16,7 +16,7 @@ from stabilitykit.rules.merge import Merged
 from stabilitykit.rules.order import find_cycles, references, topological
 from stabilitykit.rules.pack import DetectorUse, Node, ParamValue, Rule
 from stabilitykit.rules.shape import Item, check_map, check_required
-from stabilitykit.rules.templates import check_template
+from stabilitykit.rules.templates import MAX_PARSED, check_template, must_be_parsed
 from stabilitykit.rules.values import Values
 from stabilitykit.signals import SignalSpec
 
@@ -65,6 +65,7 @@ class RuleCheck:
         self.outputs = {n: {f"{n}.{o.name}" for o in u.spec.outputs} for n, u in self.uses.items()}
         self.broken: frozenset[str] = frozenset()
         self.rules: dict[str, Rule] = {}
+        self.parsed = 0
         raw, place = merged.defaults.get("on_missing", (None, None))
         self.on_missing = raw if isinstance(raw, str) else "hold"
         raw, place = merged.defaults.get("hold_limit", (None, None))
@@ -176,6 +177,12 @@ class RuleCheck:
         reason = item.get("reason")
         if not reason or reason is BAD:
             return
+        if must_be_parsed(reason):
+            self.parsed += len(reason)
+            if self.parsed > MAX_PARSED:
+                message = f"the templates that choose and compare hold more than {MAX_PARSED:,} characters together"
+                self.findings.add(item.at("reason"), "SK605", message)
+                return
         for problem in check_template(reason, self._readable(when)):
             self.findings.add_inside(item.at("reason"), problem)
 

@@ -59,9 +59,9 @@ class MachineCheck:
         initial = item.get("initial")
         sound = initial is not None and initial is not BAD and self._is_state(item.at("initial"), initial)
         transitions = self._transitions(item)
-        given = item.get("transitions")
+        given = (item.get("states"), states), (item.get("transitions"), transitions)
         # The graph is looked at when all of it is sound.
-        if sound and isinstance(given, list) and len(transitions) == len(given) and len(self.places) == len(states):
+        if sound and all(isinstance(raw, list) and len(raw) == len(kept) for raw, kept in given):
             check_graph(self.findings, self.places, initial, transitions, self.rules)
         return states, initial if sound else "", tuple(t for t, _ in transitions)
 
@@ -150,13 +150,13 @@ class MachineCheck:
         if when is None and after is None:
             self.findings.add(place, "SK504", "a transition needs `when` or `after`", hint="`after: 5 turns`")
             return None
-        turns = self.values.turns(place.child("after"), after, 0, lo=1, hi=MAX_AFTER, word="turns")
+        turns = self.values.turns(place.child("after"), after, -1, lo=1, hi=MAX_AFTER, word="turns")
         guard, for_turns, sound = self._guard(place.child("when"), when)
-        if not from_ or not known or not sound:
+        if not from_ or not known or not sound or (turns < 0 and after is not None):
             return None
         text = guard.text if guard else ""
         memory = f"{','.join(sorted(from_))}>{to}|{text}"
-        return Transition(from_, str(to), guard, for_turns, turns, memory), place
+        return Transition(from_, str(to), guard, for_turns, max(turns, 0), memory), place
 
     def _from(self, place: Place, raw: Any) -> tuple[str, ...]:
         if raw is None or raw is BAD:
@@ -166,11 +166,13 @@ class MachineCheck:
         if len(names) > MAX_STATES:
             self.findings.add(place.child("from"), "SK602", f"{len(names):,} states; {MAX_STATES} are allowed")
             return ()
+        seen: set[str] = set()
         for index, name in enumerate(names):
             where = place.child("from") if isinstance(raw, str) else place.child("from", index)
             sound &= self._is_state(where, name)
-            if name in names[:index]:
+            if name in seen:
                 self.findings.add(where, "SK507", f"`{name}` stands here twice")
+            seen.add(name)
         if not names:
             self.findings.add(place.child("from"), "SK202", "a transition leaves at least one state")
         return tuple(names) if sound else ()

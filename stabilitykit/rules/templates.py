@@ -18,9 +18,11 @@ from stabilitykit.rules.lexer import SyntaxProblem
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-__all__ = ["MAX_OUTPUT", "MAX_SOURCE", "UNKNOWN", "check_template", "render"]
+__all__ = ["MAX_OUTPUT", "MAX_PARSED", "MAX_SOURCE", "UNKNOWN", "check_template", "must_be_parsed", "render"]
 
 MAX_SOURCE = 2_000
+MAX_PARSED = 65_536
+"""Characters of all the templates of a pack that do more than print names."""
 MAX_OUTPUT = 4_096
 MAX_NODES = 200
 MAX_DEPTH = 16
@@ -79,6 +81,11 @@ def check_template(source: str, names: frozenset[str]) -> list[SyntaxProblem]:
     if used is not None:
         return [_unknown_name(name, at, names) for name, at in used if name not in names]
     return [_located(source, p, names) for p in _walk(source) if isinstance(p, SyntaxProblem) or p not in names]
+
+
+def must_be_parsed(source: str) -> bool:
+    """Tell whether checking a template needs Jinja, which takes microseconds a character."""
+    return _plain_names(source) is None
 
 
 def _plain_names(source: str) -> list[tuple[str, int]] | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.degeneration import DEGENERATION
 from stabilitykit.detectors.trace import trace
-from tests.detectors.agreement import check_twins
+from tests.detectors.agreement import check_compiled, check_twins
 from tests.naive.degeneration import DegenerationTwin
 
 token = st.one_of(st.integers(0, 6), st.integers(-(2**62), 2**62))
@@ -158,3 +158,9 @@ def test_long_session_remembers_the_last_four():
     out = trace(DEGENERATION, [*turns, turns[36]])[-1]
     assert out["similarity_ratio"] == 1.0
     assert trace(DEGENERATION, [*turns, turns[35]])[-1]["similarity_ratio"] < 0.2
+
+
+def test_machine_code_is_the_plain_kernel():
+    """On long answers, sound and looping ones, machine code says the same to the bit and ends in the same memory."""
+    turns = [{"output": words(i, 40 + 70 * i, 3 + 40 * i), "progress": float(i // 3)} for i in range(16)]
+    check_compiled(DEGENERATION, [*turns, *turns[:3]])

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.throughput_cliff import THROUGHPUT_CLIFF
 from stabilitykit.detectors.trace import Instance, trace
-from tests.detectors.compare import agree, latencies
+from tests.detectors.agreement import check_twins
+from tests.detectors.compare import latencies
 from tests.naive.throughput_cliff import ThroughputCliffTwin
 
 use = st.fixed_dictionaries(
@@ -29,7 +30,7 @@ def cliffs(values, **settings):
 @given(latencies, use)
 def test_is_naive_twin(rows, settings):
     """The kernel is its naive twin, extremes and unknown turns among them."""
-    agree(THROUGHPUT_CLIFF, ThroughputCliffTwin, rows, settings, tolerance=1e-15)
+    check_twins(THROUGHPUT_CLIFF, ThroughputCliffTwin, [{"input": v} for v in rows], settings, tolerance=1e-15)
 
 
 @given(st.lists(st.floats(0.1, 1000.0), min_size=8, max_size=40))

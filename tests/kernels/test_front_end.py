@@ -198,6 +198,9 @@ def test_only_the_running_source_is_read(monkeypatch):
     assert tree_of(smooth) is None
 
 
+@pytest.mark.capability(
+    "issue 2 §0: the pass and 45 detectors compile within six imports of numba", figure="cold_compile"
+)
 def test_every_kernel_of_the_library_is_in_the_language():
     """The pass and the detectors never wait for numba, which takes thirty times as long."""
     from stabilitykit.compiled import run_pass

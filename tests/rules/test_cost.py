@@ -47,7 +47,7 @@ def test_comparisons_and_terms_are_counted(tmp_path, monkeypatch, limit, what):
         "  - {rule: b, when: not rule:a or is_history_truncated or 'mean(itl_ms, 3 turns) > 9 ms'}\n"
     ).replace("'", "")
     text = text.replace("or mean(itl_ms, 3 turns) > 9 ms}", "or prev(itl_ms) > 9 ms}")
-    used = {"MAX_ATOMS": 5, "MAX_TERMS": 2, "MAX_NODES": 21}[limit]
+    used = {"MAX_ATOMS": 5, "MAX_TERMS": 2, "MAX_NODES": 19}[limit]
     monkeypatch.setattr(cost, limit, used)
     load(tmp_path, text)
     monkeypatch.setattr(cost, limit, used - 1)

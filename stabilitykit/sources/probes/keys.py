@@ -156,7 +156,7 @@ class KeyHashMonitor:
             self._seen[data] = value
         return value
 
-    def signals(self) -> dict[str, int]:
+    def signals(self) -> dict[str, Any]:
         """Give the window since the last reading, once it has enough keys, and begin a new one."""
         if len(self._seen) < self._least:
             return {}

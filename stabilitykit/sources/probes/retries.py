@@ -54,7 +54,7 @@ class RetryCounter:
 
         return cast(F, counted)
 
-    def signals(self) -> dict[str, float]:
+    def signals(self) -> dict[str, Any]:
         """Give the share of failures since the last reading, once there are enough attempts."""
         if len(self._outcomes) < self._least:
             return {}

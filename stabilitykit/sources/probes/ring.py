@@ -68,7 +68,7 @@ class WatchedRing:
         self._elapsed_ns.append(self._timer() - start)
         return item
 
-    def signals(self) -> dict[str, float]:
+    def signals(self) -> dict[str, Any]:
         """Give what was seen since the last reading; nothing where nothing was popped."""
         taken = sorted(drain(self._elapsed_ns))
         return {"ringbuf_pop_us": taken[math.ceil(0.99 * len(taken)) - 1] / 1000} if taken else {}

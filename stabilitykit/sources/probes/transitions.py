@@ -39,7 +39,7 @@ class Transitions:
         """Take every transition out, oldest first, in microseconds."""
         return [ns / 1000 for ns in drain(self._elapsed_ns)]
 
-    def signals(self) -> dict[str, float]:
+    def signals(self) -> dict[str, Any]:
         """Give the slowest transition since the last reading; nothing where there was none.
 
         The slowest of a turn's transitions is compared with the slowest of earlier turns, so the past of
@@ -90,7 +90,7 @@ class timed_transition:  # noqa: N801 - used like a function, as contextlib.supp
         if self._into is not None:
             self._into.add_ns(elapsed)
 
-    def signals(self) -> dict[str, float]:
+    def signals(self) -> dict[str, Any]:
         """Give the transition just timed."""
         return {"state_transition_us" if self._into is None else self._into.signal: self.elapsed_us}
 

@@ -200,7 +200,7 @@ class LockedRing:
     """A ring buffer that many threads share."""
 
     def __init__(self):
-        self.lock, self.items = threading.Lock(), deque(maxlen=256)
+        self.lock, self.items = threading.Lock(), deque[int](maxlen=256)
 
     def append(self, item):
         """Put an item, over the oldest one when full."""
@@ -298,7 +298,7 @@ class Table:
 
 def adversarial(count, buckets, into):
     """Find keys that crc32 puts into few buckets."""
-    found, number = [], 0
+    found, number = list[bytes](), 0
     while len(found) < count:
         key = b"session-%d" % number
         if zlib.crc32(key) % buckets < into:

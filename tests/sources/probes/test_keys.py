@@ -40,7 +40,7 @@ def test_without_a_compiler(monkeypatch):
 
 def test_threads_share_a_hasher():
     """Eight threads at once get eight right answers."""
-    hasher, wrong = SipHasher(KEY), []
+    hasher, wrong = SipHasher(KEY), list[int]()
 
     def check(number):
         data = bytes([number]) * 40
