@@ -208,6 +208,19 @@ def run_wide(
 
 
 @kernel
+def run_session(
+    skip: int, row: Any, vec: Any, x: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any, kernels: Any,
+    arr: Any, ids: Any, n: Any,
+) -> int:  # fmt: skip
+    """Bring the session up to date; gives its machine word and its bits of the result."""
+    mark_known(0, row, x, ti, n)
+    run_detectors(ti[S_DET], ti[S_DET_END], skip, row, vec, x, ti, tf, kernels, arr, ids, n)
+    fault = run_rules(0, row, x, ti, tf, tu, sc, xg, out)
+    shown = show_memory(row, ti, out)
+    return int(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]]) | shown | (B_FAULT if fault == 1 else 0)
+
+
+@kernel
 def run_pass(
     ctl: Any, x: Any, inp: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any, kernels: Any, arr: Any,
     ids: Any, n: Any, srow: Any, svec: Any, rrow: Any, rvec: Any, drow: Any, dvec: Any,
@@ -224,19 +237,16 @@ def run_pass(
         The tables of the pack.
     sc, xg, out
         Scratch, and the uint64 words that the Decision is made of.
-    kernels
-        Addresses of the detector kernels (plain functions when uncompiled).
-    arr, ids, n
-        Array inputs and their lengths.
+    kernels, arr, ids, n
+        Addresses of the detector kernels (or plain functions); array inputs and their lengths.
     srow, svec, rrow, rvec, drow, dvec
         Row and vector block of the session, its replica and its device.
 
     Returns
     -------
     int
-        ``state | previous << 8 | entered << 16`` of the session (of nothing on an observe), with
-        ``B_FAULT``, ``B_REPLICA`` (a replica sample was taken), ``B_DEVICE`` and ``B_MATCHED``. With ``F_COMPARE``
-        it is 1 when the content equals that of the stored turn, and nothing moves.
+        ``state | previous << 8 | entered << 16`` of the session (of nothing on an observe), and the ``B_`` bits.
+        With ``F_COMPARE`` it is 1 when the content equals that of the stored turn, and nothing moves.
     """
     flags = ctl[C_FLAGS]
     turn = flags & F_TURN
@@ -257,8 +267,7 @@ def run_pass(
             x[ti[ti[G_INPUT] + INPUT_FIELDS * k]] = NAN
     result = 0
     if ti[2 * SCOPE_HEADER + S_ACTIVE] != 0:
-        if ti[2 * SCOPE_HEADER + S_WIDE_END] > ti[2 * SCOPE_HEADER + S_WIDE] and ti[SCOPE_HEADER + S_ACTIVE] != 0:
-            foresee(flags, rrow, inp, x, ti, tf)
+        foresee(flags, rrow, inp, x, ti, tf)
         result |= run_wide(
             2, turn, flags & F_DEVICE, flags & F_MAY_DEVICE, flags & F_DEVICE_OLD, flags & F_DEVICE_LATE,
             drow, dvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n,
@@ -268,11 +277,6 @@ def run_pass(
             1, turn, flags & F_REPLICA, flags & F_MAY_REPLICA, flags & F_REPLICA_OLD, flags & F_REPLICA_LATE,
             rrow, rvec, x, inp, ti, tf, tu, sc, xg, out, kernels, arr, ids, n,
         )  # fmt: skip
-    if turn == 0:
-        return result | (B_FAULT if fault == 1 else 0)
-    mark_known(0, srow, x, ti, n)
-    run_detectors(ti[S_DET], ti[S_DET_END], ctl[C_SKIP], srow, svec, x, ti, tf, kernels, arr, ids, n)
-    fault |= run_rules(0, srow, x, ti, tf, tu, sc, xg, out)
-    result |= show_memory(srow, ti, out)
-    state = int(out[ti[S_OUT] + 4 * ti[S_RULES + R_WORDS]])
-    return result | state | (B_FAULT if fault == 1 else 0)
+    if turn == 1:
+        result |= run_session(ctl[C_SKIP], srow, svec, x, ti, tf, tu, sc, xg, out, kernels, arr, ids, n)
+    return result | (B_FAULT if fault == 1 else 0)

@@ -27,6 +27,7 @@ from stabilitykit.header import (
     INPUT_FIELDS,
     K_FLOATS,
     K_INTEGERS,
+    S_ACTIVE,
     S_BLOCK,
     S_DERIVED,
     S_DERIVED_END,
@@ -36,6 +37,8 @@ from stabilitykit.header import (
     S_PREVIOUS,
     S_SAVED,
     S_TIME,
+    S_WIDE,
+    S_WIDE_END,
     SCOPE_HEADER,
 )
 from stabilitykit.kernels import kernel
@@ -236,7 +239,9 @@ def mark_known(hb: int, row: Any, x: Any, ti: Any, n: Any) -> None:
 @kernel
 def foresee(flags: int, row: Any, inp: Any, x: Any, ti: Any, tf: Any) -> None:
     """Show the replica's signals as the session will see them; moves nothing."""
-    hb = SCOPE_HEADER
+    hb, device = SCOPE_HEADER, 2 * SCOPE_HEADER
+    if ti[hb + S_ACTIVE] == 0 or ti[device + S_WIDE] == ti[device + S_WIDE_END]:
+        return  # no widened detector of the device would read them
     sample = flags & F_REPLICA
     if flags & F_MAY_REPLICA != 0:
         sample = is_given(ti[hb + S_IN], ti[hb + S_IN_END], inp)

@@ -206,7 +206,7 @@ DECAY_PATTERN = DetectorSpec(
         SettingSpec(
             "window",
             8,
-            "changes in the mean; on 13 hosted endpoints 5 took noise for six ramps in a row, 8 for three "
+            "changes in the mean; on 11 hosted endpoints noise made six ramping turns in a row with 5, three with 8 "
             "(benchmarks/accuracy/trends.py)",
             kind="count",
             lo=1,

@@ -128,7 +128,8 @@ LEAK = DetectorSpec(
         SettingSpec(
             "rise",
             0.1,
-            "rise of usage that is one; see benchmarks/accuracy/trends.py",
+            "rise of usage that is one; so a vLLM server under load made five samples in a row "
+            "(benchmarks/accuracy/trends.py)",
             "ratio",
             lo=0.0,
             hi=100.0,

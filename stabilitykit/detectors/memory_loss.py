@@ -144,8 +144,8 @@ MEMORY_LOSS = DetectorSpec(
         SettingSpec(
             "fall",
             0.5,
-            "tolerated fall of the kept share; in the shipped recording it is above .9 and falls "
-            "below .4 after a shift",
+            "tolerated fall of the kept share; in the shipped recording it is 1 and falls "
+            "below .2 when the prefix is lost",
             "ratio",
             lo=0.0,
             hi=1.0,

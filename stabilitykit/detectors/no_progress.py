@@ -122,7 +122,7 @@ NO_PROGRESS = DetectorSpec(
         SettingSpec(
             "ttft_factor",
             20.0,
-            "times the usual first token; 12 of 13 hosted endpoints reach 3.3 at most, one once 183 "
+            "times the usual first token; 10 of 11 hosted endpoints reach 3.3 at most, one once 183 "
             "(benchmarks/accuracy/trends.py)",
             "ratio",
             lo=1.0,

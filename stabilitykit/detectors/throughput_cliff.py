@@ -12,8 +12,8 @@ Settings
 --------
 fraction
     A rate below this share of the median is a cliff. The source cites a fall by 28 (85 to below 3 tokens/s,
-    A1.1); 1/4 sees it earlier: on 13 hosted endpoints no healthy endpoint was so slow for three turns in a row
-    (``benchmarks/accuracy/replay_real.py`` prints their spread).
+    A1.1); 1/4 sees it earlier: of 1,500 answers of 11 hosted endpoints the slowest came at .355 of the median
+    (``benchmarks/accuracy/trends.py``).
 warmup
     Known turns before there is a median.
 max_freeze
@@ -157,8 +157,8 @@ THROUGHPUT_CLIFF = DetectorSpec(
         SettingSpec(
             "warmup",
             8,
-            "known turns before there is a median; 8 cost no false alarm on 13 endpoints "
-            "(benchmarks/accuracy/replay_real.py)",
+            "known turns before there is a median; 8 cost no false alarm on 11 endpoints "
+            "(benchmarks/accuracy/trends.py)",
             kind="count",
             lo=1,
             hi=10000,

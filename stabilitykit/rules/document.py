@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from stabilitykit.errors import Problem
+from stabilitykit.rules.scalars import CONTROL
 
 __all__ = ["COLUMN_BITS", "Document", "Path", "Shape", "Spot", "locate", "pack_position"]
 
@@ -134,7 +135,7 @@ class Document:
         row = self._row(spot.line)
         width = max(1, min(width, len(row) - spot.col + 1))
         # a caret far to the right of a huge line helps nobody
-        snippet = row[:_SNIPPET].replace("\t", " ") if spot.col + width <= _SNIPPET else ""
+        snippet = CONTROL.sub("\ufffd", row[:_SNIPPET].replace("\t", " ")) if spot.col + width <= _SNIPPET else ""
         return Problem(self.file, spot.line, spot.col, code, message, snippet, width, hint)
 
     def _row(self, line: int) -> str:

@@ -78,6 +78,7 @@ class _Reading:
         for index, entry in enumerate(file.extends or ()):
             where = place.child("extends", index)
             if self.findings.is_full(where):
+                self.findings.incomplete = True
                 break
             found = _resolve(entry, target)
             if isinstance(found, _Target):

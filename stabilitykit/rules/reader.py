@@ -7,7 +7,7 @@ duplicate keys, several documents, ambiguous plain scalars, invisible characters
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -266,30 +266,26 @@ def _decode(source: bytes, file: str) -> str:
         raise PackError([Problem(file, 1, 1, "SK107", f"the file is greater than {MAX_BYTES >> 20} MiB")])
     if source[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in source[:4]:
         raise PackError([Problem(file, 1, 1, "SK102", "not UTF-8: this looks like UTF-16 or UTF-32")])
+    text = source.decode("utf-8", "replace")
     if source[:3] == b"\xef\xbb\xbf":
-        raise PackError([Problem(file, 1, 1, "SK102", "a byte order mark", hint="save the file without BOM")])
+        raise PackError([_hidden(text, file, 0, "a byte order mark", "save the file without BOM")])
     try:
-        text = source.decode("utf-8")
+        source.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = source[: error.start].decode("utf-8")
-        line = before.count("\n") + 1
-        col = len(before) - before.rfind("\n")
+        at = len(source[: error.start].decode("utf-8"))
         found = f"not UTF-8: byte 0x{source[error.start]:02X}"
-        raise PackError([Problem(file, line, col, "SK102", found)]) from None
-    hidden = list(islice(_hidden(text, file), _MAX_PROBLEMS))
+        raise PackError([_hidden(text, file, at, found, "save the file as UTF-8")]) from None
+    hidden = list(islice(CONTROL.finditer(text), _MAX_PROBLEMS))
     if hidden:
-        raise PackError(hidden)
+        raise PackError([_hidden(text, file, m.start(), f"control or bidi character U+{ord(m[0]):04X}") for m in hidden])
     return text
 
 
-def _hidden(text: str, file: str) -> Iterator[Problem]:
-    """Find characters that a reader of the file would not see."""
-    line, start = 1, 0
-    for found in CONTROL.finditer(text):
-        line += text.count("\n", start, found.start())
-        start = found.start()
-        col = start - text.rfind("\n", 0, start)
-        yield Problem(file, line, col, "SK102", f"control or bidi character U+{ord(found[0]):04X}")
+def _hidden(text: str, file: str, at: int, message: str, hint: str = "") -> Problem:
+    """Report a character that a reader of the file would not see, or not as it was meant."""
+    line = text.count("\n", 0, at)
+    column = at - text.rfind("\n", 0, at) - 1
+    return Document(file, text, None, None).problem_at(pack_position(line, column), "SK102", message, hint)
 
 
 def read(source: bytes, file: str) -> Document:

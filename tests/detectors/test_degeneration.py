@@ -107,6 +107,21 @@ def test_similarity_is_near_the_exact_share():
     assert np.std(errors) < 0.09
 
 
+def test_a_few_changed_words_are_nearly_the_same():
+    """Of 200 tokens three are others: nine pairs in ten are alike; with half of the reply new none is."""
+    few, half = [], []
+    for seed in range(60):
+        rng, first = random.Random(seed), words(seed, 200)
+        second = list(first)
+        for place in rng.sample(range(200), 3):
+            second[place] = rng.randrange(5000, 9000)
+        other = first[:100] + words(seed + 500, 100)
+        few.append(trace(DEGENERATION, [{"output": first}, {"output": second}])[1]["similarity_ratio"])
+        half.append(trace(DEGENERATION, [{"output": first}, {"output": other}])[1]["similarity_ratio"])
+    assert sum(share >= 0.8 for share in few) >= 54
+    assert max(half) < 0.8
+
+
 def test_the_same_reply_three_times():
     """The third copy in a row is a loop, and so is one of two replies that take turns."""
     a, b = {"output": words(1, 60)}, {"output": words(2, 60)}

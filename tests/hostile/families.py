@@ -44,7 +44,7 @@ FAMILIES: dict[str, tuple[str, Callable[[], str]]] = {
     "values in a list": ("SK107", lambda: HEAD + "x: [" + "a," * 210_000 + "]\n"),
     "keys": ("SK107", lambda: filled(HEAD, lambda i: f"k{i}: 1\n")),
     "nested lists": ("SK107", lambda: filled(HEAD + "x:\n", lambda i: "- [[[a]]]\n")),
-    "open brackets": ("SK107", lambda: "[" * MEBIBYTE),
+    "open brackets": ("SK101", lambda: "[" * MEBIBYTE),
     "duplicate keys": ("SK103", lambda: filled(HEAD, lambda i: "a: 1\n")),
     "anchors": ("SK104", lambda: filled("", lambda i: f"- &a{i} x\n")),
     "line breaks": ("SK101", lambda: "\n" * (MEBIBYTE - 1)),
@@ -84,12 +84,12 @@ FAMILIES: dict[str, tuple[str, Callable[[], str]]] = {
     "a circle of 2,000 rules": ("SK307", lambda: rules(lambda i: f"rule:r{(i + 1) % 2_000}")),
     "1,000 circles": ("SK307", lambda: rules(lambda i: f"rule:r{i ^ 1}")),
     "everybody names everybody": (
-        "SK307",
+        "SK602",
         lambda: rules(lambda i: " or ".join(f"rule:r{k}" for k in range(60)), 1_900),
     ),
     "words of an enum": (
         "SK206",
-        lambda: HEAD + f"signals:\n  s: {{values: [{','.join(f'w{i}' for i in range(90_000))}]}}\n",
+        lambda: HEAD + f"signals:\n  phase: {{values: [{','.join(f'w{i}' for i in range(90_000))}]}}\n",
     ),
     "states": ("SK602", lambda: machine(20_000, iter(["{from: a, to: b, after: 3 turns}"]))),
     "transitions": ("SK602", lambda: machine(2, (f"{{from: a, to: b, after: {i + 1} turns}}" for i in range(10_000)))),

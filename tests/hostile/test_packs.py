@@ -38,7 +38,7 @@ def refused(source: Path) -> tuple[Problem, ...]:
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_bad_pack_is_refused_where_it_is_wrong(name):
-    """Exactly the named problems, each with its line, a caret under the spot, and the nearest name where one is near."""
+    """Exactly the named problems, each with its line, a caret under the spot, and the nearest name if one is near."""
     found = refused(PACKS / name)
     assert [(p.code, p.line, p.col) for p in found] == wanted(name), "\n".join(map(str, found))
     for problem in found:
@@ -47,7 +47,8 @@ def test_a_bad_pack_is_refused_where_it_is_wrong(name):
         if problem.snippet.strip():
             assert shown[2].index("^") == problem.col + 3
         else:
-            assert problem.line == 1 or len((PACKS / name).read_text("utf-8").splitlines()[problem.line - 1]) > SNIPPET
+            rows = (PACKS / name).read_text("utf-8", "replace").split("\n")
+            assert "utf16" in name or problem.code == "SK604" or not 0 < len(rows[problem.line - 1].strip()) <= SNIPPET
     if "misspelt" in name:
         assert "did you mean `" in found[0].hint
 

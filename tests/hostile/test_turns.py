@@ -174,7 +174,7 @@ def engine(tmp_path_factory):
     return vector_engine(tmp_path_factory.mktemp("pack"))
 
 
-def survives(engine, turn):
+def checked(engine, turn):
     """Evaluate and peek; the answer can be read whole, and its faults are of the closed list."""
     for decision in (engine.peek(turn), engine.evaluate(turn)):
         assert {f.kind for f in decision.faults} <= KINDS
@@ -190,16 +190,14 @@ def survives(engine, turn):
 def test_scalars(engine, name):
     """Every strange value in a field of each kind and scope; the next good turn is as good as ever."""
     for value in SCALARS:
-        survives(engine, Turn(session_id="s", **{name: value}))
-        assert (
-            survives(engine, Turn(session_id="s", itl_ms=30.0, kv_usage_ratio=0.5, finish_reason="stop")).faults == ()
-        )
+        checked(engine, Turn(session_id="s", **{name: value}))
+        assert checked(engine, Turn(session_id="s", itl_ms=30.0, kv_usage_ratio=0.5, finish_reason="stop")).faults == ()
 
 
 def test_extras(engine):
     """The same through extra."""
     for value in SCALARS:
-        survives(engine, Turn(session_id="s", extra={"host_score": value, "link_ms": value}))
+        checked(engine, Turn(session_id="s", extra={"host_score": value, "link_ms": value}))
 
 
 @pytest.mark.capability("issue 2 §9: hostile values never raise")
@@ -209,8 +207,8 @@ def test_arrays(engine, name):
     good = {"embedding": [1.0, 0.0, 0.0, 0.0], "top_token_ids": [1, 2, 3], "top_logprobs": [-0.5, -1.5, -3.0]}
     for value in ARRAYS:
         for beside in ({}, good):
-            survives(engine, Turn(session_id="a", **{**beside, name: value}))
-    assert survives(engine, Turn(session_id="a", **good)).faults == ()
+            checked(engine, Turn(session_id="a", **{**beside, name: value}))
+    assert checked(engine, Turn(session_id="a", **good)).faults == ()
 
 
 def test_what_is_told_of_arrays(engine):
@@ -250,7 +248,7 @@ def test_huge_arrays(engine):
         np.zeros(2 * 10**6, np.int64)[::2],
     ):
         for name in ("embedding", "logprobs", "top_token_ids"):
-            survives(engine, Turn(session_id="a", **{name: value}))
+            checked(engine, Turn(session_id="a", **{name: value}))
     assert before is None or len(engine.export("a")) <= before + 512
 
 
@@ -260,7 +258,7 @@ def test_every_signal_at_once(tmp_path):
     engine = vector_engine(tmp_path, EVERYTHING)
     names = [s.name for s in CATALOGUE.values() if s.kind != "array"]
     for value in SCALARS:
-        survives(engine, Turn(session_id="s", **dict.fromkeys(names, value)))
+        checked(engine, Turn(session_id="s", **dict.fromkeys(names, value)))
     assert engine.evaluate(Turn(session_id="s")).turn_id == 1 + len(SCALARS)
 
 
@@ -343,7 +341,7 @@ def test_signal_functions_of_any_kind(tmp_path):
     engine = vector_engine(tmp_path, VECTORS)
     for value in SCALARS:
         engine.signal("host_score")(lambda turn, value=value: value)
-        survives(engine, Turn(session_id="s", itl_ms=30.0))
+        checked(engine, Turn(session_id="s", itl_ms=30.0))
     for error in (ValueError, RecursionError, MemoryError, StopIteration, AssertionError):
 
         def fail(turn, error=error):
