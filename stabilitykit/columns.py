@@ -285,6 +285,8 @@ class _Instances:
 
     def store(self) -> None:
         """Bring rows and times back into the engine."""
+        if not self.held:  # the pack has nothing of this scope
+            return
         for instance, row, (sampled, taken, timed) in zip(self.held, self.rows, self.seen.tolist(), strict=True):
             instance.rows.view(instance.row)[:] = row
             instance.sampled_s = None if sampled != sampled else sampled

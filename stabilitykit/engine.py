@@ -250,6 +250,19 @@ class Engine:
         with self._lock:
             return replay_columns(self, columns, session, turn, replica, device, tenant)
 
+    def warmup(self) -> bool:
+        """Do now what the first turn would do once: first touches of memory, imports of explanations.
+
+        Loading has compiled the pass already. Call it before forking workers or taking traffic.
+
+        Returns
+        -------
+        bool
+            True when turns run as machine code.
+        """
+        self.peek(Turn(session_id="warm-up")).explain()
+        return self._live.is_compiled
+
     def fork(self, session_id: Any, new_session: Any, *, at_turn: int | None = None, tenant: Any = "") -> None:
         """Start a session as a copy of another: a chat that was edited or branched.
 

@@ -209,3 +209,25 @@ def test_sessions_that_grow_old_on_the_way(pack, monkeypatch):
     monkeypatch.setattr(engine.sessions, "find", slow_find)
     engine.replay({"itl_ms": [21.0] * 4}, session=["old", "a", "b", "c"])
     assert {key[1] for key in engine.sessions.live} == {"old", "a", "b", "c"}
+
+
+NARROW = """\
+stabilitykit: 1
+pack: narrow
+extends: [base]
+rules:
+  - {rule: itl-slow, when: itl_ms > 60 ms, for: 2 turns, severity: critical}
+"""
+
+
+@pytest.mark.parametrize("compiled", [None, False])
+def test_a_pack_of_sessions_only(tmp_path, compiled):
+    """A pack that reads nothing of a replica or a device replays as it evaluates."""
+    path = tmp_path / "narrow.yaml"
+    path.write_text(NARROW)
+    values = [50.0, 70.0, 70.0, 80.0, 40.0, 40.0]
+    alone = Engine.load(str(path), compiled=compiled)
+    states = [alone.evaluate(Turn(session_id="a", itl_ms=v)).state for v in values]
+    got = Engine.load(str(path), compiled=compiled).replay({"itl_ms": np.array(values)}, session="a")
+    assert "broken" in states
+    assert [got.states[k] for k in got.state] == states

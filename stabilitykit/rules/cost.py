@@ -9,7 +9,17 @@ from stabilitykit.rules.locate import Findings, Place
 from stabilitykit.rules.pack import Node, Pack, Rule
 from stabilitykit.rules.shape import Item
 
-__all__ = ["MAX_ATOMS", "MAX_ITEMS", "MAX_LEVELS", "MAX_NODES", "MAX_TERMS", "Cost", "levels", "row_too_large", "too_many"]
+__all__ = [
+    "MAX_ATOMS",
+    "MAX_ITEMS",
+    "MAX_LEVELS",
+    "MAX_NODES",
+    "MAX_TERMS",
+    "Cost",
+    "levels",
+    "row_too_large",
+    "too_many",
+]
 
 MAX_ITEMS = 2_000
 MAX_ATOMS = 8_192

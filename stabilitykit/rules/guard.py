@@ -51,9 +51,7 @@ class GuardCheck(NamedTuple):
 
 
 class _Checker:
-    def __init__(
-        self, rules: Mapping[str, Ranked], worst: Mapping[str, int], params: Mapping[str, ParamValue]
-    ) -> None:
+    def __init__(self, rules: Mapping[str, Ranked], worst: Mapping[str, int], params: Mapping[str, ParamValue]) -> None:
         self.rules, self.worst, self.params = rules, worst, params
         self.problems = Problems([])
         self.warnings = Problems([])

@@ -44,9 +44,7 @@ class Problems:
 
     found: list[SyntaxProblem]
 
-    def add(
-        self, code: str, offset: int, end: int, message: str, hint: str = "", near: Near | None = None
-    ) -> None:
+    def add(self, code: str, offset: int, end: int, message: str, hint: str = "", near: Near | None = None) -> None:
         """Report a mistake at a part of the text, each place and code once."""
         if not any(known.code == code and known.offset == offset for known in self.found):
             self.found.append(SyntaxProblem(code, offset, end - offset, message, hint, near))

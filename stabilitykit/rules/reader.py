@@ -277,7 +277,9 @@ def _decode(source: bytes, file: str) -> str:
         raise PackError([_hidden(text, file, at, found, "save the file as UTF-8")]) from None
     hidden = list(islice(CONTROL.finditer(text), _MAX_PROBLEMS))
     if hidden:
-        raise PackError([_hidden(text, file, m.start(), f"control or bidi character U+{ord(m[0]):04X}") for m in hidden])
+        raise PackError(
+            [_hidden(text, file, m.start(), f"control or bidi character U+{ord(m[0]):04X}") for m in hidden]
+        )
     return text
 
 

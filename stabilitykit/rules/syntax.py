@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from stabilitykit.rules.descent import MAX_LEVELS, MAX_NODES, WORD_OPERATORS, Parser, Tree
-from stabilitykit.rules.guard_syntax import parse_guard
-from stabilitykit.rules.lexer import ID, NAME, RESERVED, SyntaxProblem, Token
-from stabilitykit.rules.quantities import Literal, Turns, parse_literal, parse_turns
+from stabilitykit.rules.descent import WORD_OPERATORS, Parser, Tree
+from stabilitykit.rules.lexer import ID, NAME, SyntaxProblem, Token
 
-__all__ = [
-    "FUNCTIONS",
-    "ID",
-    "MAX_LEVELS",
-    "MAX_NODES",
-    "NAME",
-    "RESERVED",
-    "Literal",
-    "SyntaxProblem",
-    "Tree",
-    "Turns",
-    "parse_condition",
-    "parse_guard",
-    "parse_literal",
-    "parse_turns",
-    "read_condition",
-    "rule_references",
-]
+__all__ = ["FUNCTIONS", "parse_condition", "read_condition"]
 
 FUNCTIONS = {"abs": 1, "prev": 1, "delta": 1, "min": 2, "max": 2, "mean": 2, "count": 2}
 """Functions with the number of their arguments."""
@@ -221,11 +202,3 @@ def parse_condition(text: str) -> Tree:
     if problems or tree is None:
         raise min(problems, key=lambda problem: problem.offset)
     return tree
-
-
-def rule_references(text: str) -> list[str]:
-    """Give the ids behind ``rule:`` in order, each once; none when the text has no syntax."""
-    tree, _ = read_condition(text)
-    if tree is None:
-        return []
-    return list(dict.fromkeys(node.name for node in tree.walk() if node.kind == "rule"))

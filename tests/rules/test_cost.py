@@ -39,7 +39,9 @@ def test_more_than_2000_rules_are_refused_before_they_are_checked(tmp_path):
     assert found[0].message == "2,001 rules; 2,000 are allowed"
 
 
-@pytest.mark.parametrize(("limit", "what"), [("MAX_ATOMS", "comparisons"), ("MAX_TERMS", "computed terms"), ("MAX_NODES", "parts")])
+@pytest.mark.parametrize(
+    ("limit", "what"), [("MAX_ATOMS", "comparisons"), ("MAX_TERMS", "computed terms"), ("MAX_NODES", "parts")]
+)
 def test_comparisons_and_terms_are_counted(tmp_path, monkeypatch, limit, what):
     """Comparisons count as often as they stand there, computed terms once however often they do."""
     text = RULES + (

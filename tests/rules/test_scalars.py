@@ -54,8 +54,8 @@ def test_values(text, value):
 
 
 _AMBIGUOUS = (
-    "no No NO yes on off y N nan NaN inf Infinity = << 010 -010 08 00 007.5 01e5 0_1 1_000 1_000.5 0x1F -0x1f 0o17 0b101 "
-    "12:30 1:2 190:20:30.15 2024-01-02 2024-1-2 2024-01-02T10:00:00Z"
+    "no No NO yes on off y N nan NaN inf Infinity = << 010 -010 08 00 007.5 01e5 0_1 1_000 1_000.5 0x1F -0x1f "
+    "0o17 0b101 12:30 1:2 190:20:30.15 2024-01-02 2024-1-2 2024-01-02T10:00:00Z"
 )
 
 

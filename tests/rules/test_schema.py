@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -8,11 +9,13 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from stabilitykit.detectors import DETECTORS
 from stabilitykit.errors import PackError
 from stabilitykit.rules.schema import MODELS, PackModel, pack_schema
-from stabilitykit.rules.shipped import shipped_dir
+from stabilitykit.rules.shipped import shipped_dir, shipped_names
 from tests.rules.packs import HEAD, SPECS, load
 
+PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "reference" / "pack.schema.json"
 FULL = (
     HEAD
     + """desc: everything
@@ -116,14 +119,21 @@ def test_a_shape_error_is_refused_by_all(tmp_path, old, new):
             PackModel.model_validate(yaml.safe_load(broken))
 
 
-def test_shipped_packs_are_valid():
-    """Every shipped pack fits the schema made from the registered detectors."""
-    from stabilitykit.detectors import DETECTORS
+def test_the_published_schema_is_fresh():
+    """The file that editors read is what `python -m stabilitykit.rules.schema` prints now."""
+    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == pack_schema(DETECTORS)
 
-    validator = jsonschema.Draft202012Validator(pack_schema(DETECTORS))
-    for path in shipped_dir().glob("*.yaml"):
-        if not path.name.endswith(".test.yaml"):
-            validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_packs_are_valid(name):
+    """Every shipped pack fits the published schema, and its first line tells editors where that is."""
+    path = shipped_dir() / f"{name}.yaml"
+    text = path.read_text(encoding="utf-8")
+    schema = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
+    header, _, relative = text.splitlines()[0].partition("$schema=")
+    assert header == "# yaml-language-server: "
+    assert (path.parent / relative).resolve() == PUBLISHED.resolve()
 
 
 def test_the_schema_tells_an_editor_what_there_is():

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.rules.syntax import (
-    RESERVED,
-    SyntaxProblem,
-    Tree,
-    parse_condition,
-    parse_guard,
-    read_condition,
-    rule_references,
-)
+from stabilitykit.rules.descent import Tree
+from stabilitykit.rules.guard_syntax import parse_guard
+from stabilitykit.rules.lexer import RESERVED, SyntaxProblem
+from stabilitykit.rules.syntax import parse_condition, read_condition
 
 
 def sketch(tree: Tree) -> str:
@@ -163,12 +158,6 @@ def test_places_of_nodes():
     inner = tree.args[0]
     assert text[tree.offset : inner.end] == "not (itl_ms > 80 ms"
     assert text[inner.offset : inner.end] == "itl_ms > 80 ms"
-
-
-def test_references():
-    """Ids behind `rule:` are found once each, in order."""
-    assert rule_references("rule:b-c or not rule:a and rule:b-c") == ["b-c", "a"]
-    assert rule_references("rule:b or )") == []
 
 
 def test_reserved_words():
