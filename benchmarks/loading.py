@@ -11,8 +11,8 @@ from benchmarks.measure import Figure, significant, times
 from benchmarks.workload import MACHINE, pack_text, rules
 from stabilitykit.detectors import DETECTORS
 from stabilitykit.program import build_program
+from stabilitykit.rules.conditions.syntax import parse_condition
 from stabilitykit.rules.load import load_pack
-from stabilitykit.rules.syntax import parse_condition
 
 RULE = """  - rule: {0}
     desc: a rule as people write it, with everything it may have

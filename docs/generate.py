@@ -12,7 +12,7 @@ from docs.tables import domain, table
 from stabilitykit import errors
 from stabilitykit.decision import ACTIONS, FAULT_KINDS
 from stabilitykit.detectors import DETECTORS
-from stabilitykit.rules import keys
+from stabilitykit.rules.files import keys
 from stabilitykit.rules.load import load_pack
 from stabilitykit.rules.shipped import shipped_names
 from stabilitykit.signals import CATALOGUE

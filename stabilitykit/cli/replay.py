@@ -17,7 +17,7 @@ from stabilitykit.cli.summary import Summary
 from stabilitykit.cli.timeline import Timeline
 from stabilitykit.errors import UsageError
 from stabilitykit.replay import Step, replay
-from stabilitykit.rules.suggest import did_you_mean
+from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.sample import Sample
 
 __all__ = ["replay_command"]

@@ -9,9 +9,9 @@ import typer
 from stabilitykit.cli.output import SEVERITY_STYLES, line, record, table
 from stabilitykit.cli.packs import PackOption, ParamOption, pack_of
 from stabilitykit.errors import UsageError
+from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.rules.pack import Pack, Rule
 from stabilitykit.rules.reach import signals_read
-from stabilitykit.rules.suggest import did_you_mean
 
 __all__ = ["app"]
 

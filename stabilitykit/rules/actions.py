@@ -9,11 +9,11 @@ from typing import Any, Literal
 import attrs
 
 from stabilitykit.decision import Action, ActionSpec, ParamSpec
-from stabilitykit.rules import keys
-from stabilitykit.rules.lexer import NAME
-from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import Item, check_map, check_required
+from stabilitykit.rules.conditions.lexer import NAME
+from stabilitykit.rules.files import keys
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import Item, check_map, check_required
 from stabilitykit.rules.values import Codes, Values
 
 __all__ = ["declare_actions", "plan_actions"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.conditions.units import scaled
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.scalars import show
 from stabilitykit.rules.given import GivenError, read_given
-from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.suggest import did_you_mean
-from stabilitykit.rules.units import scaled
 from stabilitykit.signals import SignalSpec
 
 __all__ = ["signal_value"]

@@ -8,14 +8,14 @@ from typing import Any
 import attrs
 
 from stabilitykit.decision import FAULT_KINDS
-from stabilitykit.rules import keys
 from stabilitykit.rules.case_values import signal_value
-from stabilitykit.rules.locate import BAD, Findings, Place
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.files import keys
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.reader import read
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import check_map, check_required
 from stabilitykit.rules.pack import Pack
-from stabilitykit.rules.reader import read
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import check_map, check_required
-from stabilitykit.rules.suggest import did_you_mean
 from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
 
 __all__ = ["Case", "CaseFile", "Expectation", "Step", "read_cases"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stabilitykit.errors import PackError, Problem
-from stabilitykit.rules.locate import Findings, Place
+from stabilitykit.rules.files.locate import Findings, Place
+from stabilitykit.rules.files.shape import Item
 from stabilitykit.rules.pack import Node, Pack, Rule
-from stabilitykit.rules.shape import Item
 
 __all__ = [
     "MAX_ATOMS",

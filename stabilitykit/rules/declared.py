@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import attrs
 
+from stabilitykit.rules.conditions.lexer import NAME
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.conditions.units import UNITS
+from stabilitykit.rules.files.locate import BAD, Findings
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import Item
 from stabilitykit.rules.given import GivenError, read_given, take_as
-from stabilitykit.rules.lexer import NAME
-from stabilitykit.rules.locate import BAD, Findings
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import Item
-from stabilitykit.rules.suggest import did_you_mean
-from stabilitykit.rules.units import UNITS
 from stabilitykit.signals import SignalSpec
 
 __all__ = ["SIGNAL_UNITS", "declare_signals"]

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import attrs
 
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.suggest import did_you_mean
-from stabilitykit.rules.units import TURN_WORDS, UNITS, scaled, unit_of
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.conditions.units import TURN_WORDS, UNITS, scaled, unit_of
+from stabilitykit.rules.files.scalars import show
 
 __all__ = ["Given", "GivenError", "Typed", "read_given", "take_as"]
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from stabilitykit.decision import ACTIONS, ActionSpec
-from stabilitykit.rules.extends import Source, read_files
-from stabilitykit.rules.locate import Findings
-from stabilitykit.rules.merge import merge
+from stabilitykit.rules.files.extends import Source, read_files
+from stabilitykit.rules.files.locate import Findings
+from stabilitykit.rules.files.merge import merge
 from stabilitykit.rules.pack import Pack
 from stabilitykit.rules.resolve import resolve
 from stabilitykit.signals import CATALOGUE, DetectorSpec, SignalSpec

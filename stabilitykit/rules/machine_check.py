@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stabilitykit.rules.locate import Findings, Place
+from stabilitykit.rules.files.locate import Findings, Place
 from stabilitykit.rules.pack import SEVERITIES, Node, Rule, Transition
 
 __all__ = ["check_graph", "implies"]

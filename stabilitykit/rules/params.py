@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from stabilitykit.errors import Problem
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.conditions.units import scaled, unit_of
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.shape import Item
 from stabilitykit.rules.given import Given, GivenError, read_given
-from stabilitykit.rules.locate import BAD, Findings, Place
 from stabilitykit.rules.pack import ParamValue
-from stabilitykit.rules.shape import Item
-from stabilitykit.rules.suggest import did_you_mean
-from stabilitykit.rules.units import scaled, unit_of
 
 __all__ = ["OVERRIDES_FILE", "resolve_params"]
 

@@ -11,13 +11,13 @@ from stabilitykit.decision import ActionSpec
 from stabilitykit.rules.actions import declare_actions
 from stabilitykit.rules.cost import too_many
 from stabilitykit.rules.declared import declare_signals
+from stabilitykit.rules.files.locate import Findings
+from stabilitykit.rules.files.merge import Merged
+from stabilitykit.rules.files.shape import File
 from stabilitykit.rules.fingerprint import fingerprint
-from stabilitykit.rules.locate import Findings
-from stabilitykit.rules.merge import Merged
 from stabilitykit.rules.pack import Pack
 from stabilitykit.rules.params import resolve_params
 from stabilitykit.rules.rule_check import RuleCheck, labels
-from stabilitykit.rules.shape import File
 from stabilitykit.rules.states import MachineCheck
 from stabilitykit.rules.uses import use_detectors
 from stabilitykit.rules.values import Values

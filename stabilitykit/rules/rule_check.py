@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from stabilitykit.decision import Action, ActionSpec
-from stabilitykit.rules import keys
 from stabilitykit.rules.actions import plan_actions
-from stabilitykit.rules.condition import Names, check_condition, walk
+from stabilitykit.rules.conditions.condition import Names, check_condition, walk
 from stabilitykit.rules.cost import Cost
-from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.merge import Merged
+from stabilitykit.rules.files import keys
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.merge import Merged
+from stabilitykit.rules.files.shape import Item, check_map, check_required
 from stabilitykit.rules.order import find_cycles, references, topological
 from stabilitykit.rules.pack import DetectorUse, Node, ParamValue, Rule
-from stabilitykit.rules.shape import Item, check_map, check_required
 from stabilitykit.rules.templates import MAX_PARSED, check_template, must_be_parsed
 from stabilitykit.rules.values import Values
 from stabilitykit.signals import SignalSpec

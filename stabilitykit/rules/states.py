@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from stabilitykit.decision import ActionSpec
-from stabilitykit.rules import keys
 from stabilitykit.rules.actions import plan_actions
-from stabilitykit.rules.condition import walk
-from stabilitykit.rules.guard import check_guard, worst_severities
-from stabilitykit.rules.locate import BAD, Findings, Place
+from stabilitykit.rules.conditions.condition import walk
+from stabilitykit.rules.conditions.guard import check_guard, worst_severities
+from stabilitykit.rules.files import keys
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import Item, check_map, check_required
 from stabilitykit.rules.machine_check import check_graph
 from stabilitykit.rules.pack import Node, ParamValue, Rule, State, Transition
 from stabilitykit.rules.rule_check import Label
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import Item, check_map, check_required
 from stabilitykit.rules.values import Values
 
 __all__ = ["MAX_AFTER", "MachineCheck"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from stabilitykit.rules.lexer import SyntaxProblem
+from stabilitykit.rules.conditions.lexer import SyntaxProblem
 
 if TYPE_CHECKING:
     from jinja2 import nodes

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from stabilitykit.rules import keys
-from stabilitykit.rules.locate import BAD, Findings, Place
+from stabilitykit.rules.files import keys
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import Item
 from stabilitykit.rules.pack import DetectorUse
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import Item
 from stabilitykit.rules.values import Values
 from stabilitykit.signals import SCOPES, TIME, DetectorSpec, Scope, SignalSpec, scope_rank
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
+from stabilitykit.rules.conditions.units import TURN_WORDS
+from stabilitykit.rules.files.locate import BAD, Findings, Place
 from stabilitykit.rules.given import Given, GivenError, Typed, read_given, take_as
-from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.units import TURN_WORDS
 
 __all__ = ["MAX_TURNS", "Codes", "Values"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from stabilitykit.rules.units import scaled
+from stabilitykit.rules.conditions.units import scaled
 from stabilitykit.signals import SignalSpec
 
 __all__ = ["ABSENT", "CellError", "Column", "Sentinels", "as_text", "find", "read_count", "read_signal", "read_time"]

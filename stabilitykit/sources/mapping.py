@@ -9,13 +9,13 @@ from typing import Any
 import attrs
 
 from stabilitykit.errors import PackError, Problem
-from stabilitykit.rules.keys import Key, Table
-from stabilitykit.rules.locate import BAD, Findings, Place
-from stabilitykit.rules.reader import read
-from stabilitykit.rules.scalars import show
-from stabilitykit.rules.shape import check_map
-from stabilitykit.rules.suggest import did_you_mean
-from stabilitykit.rules.units import unit_of
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.conditions.units import unit_of
+from stabilitykit.rules.files.keys import Key, Table
+from stabilitykit.rules.files.locate import BAD, Findings, Place
+from stabilitykit.rules.files.reader import read
+from stabilitykit.rules.files.scalars import show
+from stabilitykit.rules.files.shape import check_map
 from stabilitykit.signals import CATALOGUE, SignalSpec
 from stabilitykit.sources.cells import ABSENT, CellError, Column, Sentinels, read_signal
 from stabilitykit.sources.rows import FORMATS

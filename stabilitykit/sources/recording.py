@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from stabilitykit.errors import RecordError
-from stabilitykit.rules.suggest import nearest
+from stabilitykit.rules.conditions.suggest import nearest
 from stabilitykit.sample import Sample
 from stabilitykit.signals import CATALOGUE, SignalSpec
 from stabilitykit.sources.cells import ABSENT, find

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stabilitykit.rules.condition import check_condition
+from stabilitykit.rules.conditions.condition import check_condition
 from stabilitykit.rules.lower import CONSTANTS, OPCODES, Lowering, slot_of
 from stabilitykit.rules.pack import Node, Rule
 from tests.rules.vocabulary import NAMES

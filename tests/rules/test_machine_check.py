@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.rules.guard import check_guard, worst_severities
+from stabilitykit.rules.conditions.guard import check_guard, worst_severities
 from stabilitykit.rules.machine_check import implies
 from stabilitykit.rules.pack import SEVERITIES, Node, Rule
 from tests.rules.packs import expect_problems, load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stabilitykit.rules.condition import Names
+from stabilitykit.rules.conditions.condition import Names
 from stabilitykit.rules.pack import ParamValue
 from stabilitykit.signals import CATALOGUE, DetectorSpec, Layout, OutputSpec, SignalSpec
 

@@ -1,0 +1,1 @@
+"""Conditions and guards: from text to checked nodes."""
