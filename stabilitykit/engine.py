@@ -319,6 +319,7 @@ class Engine:
         """Register a function of the Turn as the producer of a declared signal.
 
         It is asked when the turn itself does not bring the signal; what it raises becomes a fault.
+        It runs within the turn, under the engine's lock: it must be quick and never call the engine.
         """
         if name not in self._live.pack.signals:
             raise UsageError(f"the pack declares no signal {name!r}")

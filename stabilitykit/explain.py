@@ -186,10 +186,11 @@ def _action(action: Action) -> str:
 
 
 def to_dict(live: Generation, decision: Decision) -> dict[str, Any]:
-    """Give the decision as JSON values: unknown numbers are null."""
+    """Give the decision as JSON values: unknown numbers are null, an identity in bytes is hexadecimal."""
+    name: Any = decision.session_id
     return {
         "scope": decision.scope,
-        "id": decision.session_id if isinstance(decision.session_id, str) else decision.session_id.hex(),
+        "id": name if isinstance(name, str) else name.hex(),
         "turn_id": decision.turn_id,
         "state": decision.state,
         "previous": decision.previous,

@@ -36,6 +36,7 @@ def refused(source: Path) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
+@pytest.mark.capability("issue 2 §9: 392 bad packs, every error code, each refused at its line and column")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_bad_pack_is_refused_where_it_is_wrong(name):
     """Exactly the named problems, each with its line, a caret under the spot, and the nearest name if one is near."""
@@ -74,6 +75,7 @@ def test_a_hostile_file_is_refused(tmp_path, name):
     assert len("".join(map(str, found))) < 65_536
 
 
+@pytest.mark.capability("issue 2 §9: bad packs leave a running engine as it was")
 def test_a_running_engine_stays_as_it_was():
     """After every bad pack the engine decides as its twin that never saw one, under the same pack."""
     engine, twin = (Engine.load("base", compiled=False) for _ in range(2))

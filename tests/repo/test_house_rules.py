@@ -66,7 +66,7 @@ def asserts(node):
     for n in ast.walk(node):
         if isinstance(n, ast.Assert | ast.Raise):
             return True
-        if isinstance(n, ast.Call) and re.search(r"raises|warns|assert|check|fail", ast.unparse(n.func)):
+        if isinstance(n, ast.Call) and re.search(r"raises|warns|assert|check|expect|fail", ast.unparse(n.func)):
             return True
     return False
 

@@ -5,7 +5,7 @@ import pytest
 from stabilitykit.rules import cost
 from stabilitykit.rules.cost import levels, row_too_large
 from stabilitykit.rules.pack import Node
-from tests.rules.packs import HEAD, expect_problems, load
+from tests.rules.packs import HEAD, expect_problems, load, refused
 
 RULES = HEAD + "rules:\n"
 
@@ -63,3 +63,19 @@ def test_a_row_over_its_limit_has_an_error_ready(tmp_path):
     (problem,) = row_too_large(pack, 20_000, 16_384).problems
     assert (problem.code, problem.file) == ("SK604", pack.files[-1])
     assert "20,000" in problem.message
+
+
+def test_a_jump_over_the_sixteenth_level_is_seen(tmp_path):
+    """A reference inside a count is two levels at once."""
+    deep = "".join(
+        f"  - {{rule: r{i}, when: {'¦' * (i == 9)}'count(rule:r{i - 1}, 3 turns) > 1'}}\n" for i in range(1, 12)
+    )
+    expect_problems(tmp_path, RULES + "  - {rule: r0, when: itl_ms > 1 ms}\n" + deep, "SK603")
+
+
+@pytest.mark.parametrize("section", ["params", "signals", "detectors", "actions"])
+def test_no_section_is_endless(tmp_path, section):
+    """More items than any pack needs are refused before they are checked."""
+    many = "".join(f"  x{i}: {{}}\n" for i in range(2001))
+    codes = {p.code for p in refused(tmp_path, HEAD + f"{section}:\n{many}")}
+    assert "SK602" in codes

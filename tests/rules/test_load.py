@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -160,3 +162,19 @@ def test_loading_imports_neither_pydantic_nor_numba():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("text", [HEAD, "nonsense"])
+def test_the_collector_is_left_as_it_was(tmp_path, text):
+    """A load pauses the cyclic collector and gives it back, whether it ends well or not, and only if it was on."""
+    path = tmp_path / "pack.yaml"
+    path.write_text(text, encoding="utf-8")
+    for switch in (gc.enable, gc.disable):
+        switch()
+        was_on = gc.isenabled()
+        try:
+            with contextlib.suppress(PackError):
+                load_pack(path, detectors=SPECS)
+            assert gc.isenabled() is was_on
+        finally:
+            gc.enable()

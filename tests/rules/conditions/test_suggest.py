@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.rules.conditions.suggest import did_you_mean, nearest
+from stabilitykit.rules.conditions.suggest import _distance, did_you_mean, nearest
 from stabilitykit.signals import CATALOGUE
 
 
@@ -55,3 +55,16 @@ def test_only_candidates(name, candidates):
 def test_a_name_is_nearest_to_itself(name):
     """A valid name finds itself."""
     assert nearest(name, CATALOGUE) == name
+
+
+def test_seven_edits_are_too_many():
+    """However long a name is, one that is seven edits away is another name."""
+    name = "a_very_long_name_of_a_signal_that_nobody_would_ever_type"
+    assert nearest(name.replace("e", "x", 6), [name]) == name
+    assert nearest(name.replace("e", "x", 7), [name]) == ""
+
+
+@given(st.text("abc", max_size=8), st.text("abc", max_size=8), st.integers(0, 8))
+def test_the_band_changes_no_distance(a, b, limit):
+    """Looking only near the diagonal gives the same distance as looking everywhere, up to the limit."""
+    assert _distance(a, b, limit) == min(_distance(a, b, 20), limit + 1)

@@ -280,3 +280,18 @@ def test_any_bytes(source):
     """Random bytes raise nothing but located problems."""
     _, found = attempt(source)
     assert all(p.line >= 1 and (p.code.startswith("SK10") or p.code == "SK203") for p in found)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("a: b\u200bc\n".encode(), "a: b\ufffdc"),
+        ("a: b\xe9c\n".encode("latin-1"), "a: b\ufffdc"),
+    ],
+)
+def test_what_cannot_be_seen_is_shown_as_a_replacement(source, shown):
+    """The caret stands under a sign that a terminal shows, not under one that it obeys."""
+    with pytest.raises(PackError) as caught:
+        read(source, "f")
+    (problem,) = caught.value.problems
+    assert (problem.snippet, problem.col) == (shown, 5)
