@@ -14,8 +14,8 @@ PROGRAM = """
 import tempfile
 from pathlib import Path
 from benchmarks.dummies import module
-from stabilitykit.compiled import run_pass
-from stabilitykit.header import ARGUMENTS
+from stabilitykit.compiled.run import run_pass
+from stabilitykit.compiled.header import ARGUMENTS
 from stabilitykit.kernels.warmup import warm_up
 with tempfile.TemporaryDirectory() as folder:
     made = module(Path(folder), {count})
@@ -40,9 +40,9 @@ def cold(count: int, rounds: int = 3) -> list[float]:
 def unused() -> float:
     """The same pack with and without 45 more detectors that exist: time of a turn."""
     from stabilitykit import Turn
+    from stabilitykit.compiled.program import build_program
     from stabilitykit.detectors import DETECTORS
     from stabilitykit.engine import Engine
-    from stabilitykit.program import build_program
     from stabilitykit.rules.load import load_pack
 
     with tempfile.TemporaryDirectory() as folder:

@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.detectors import DETECTORS
 from stabilitykit.errors import PackError
-from stabilitykit.program import build_program
 from stabilitykit.rules.load import load_pack
 from tests.hostile.families import FAMILIES
 from tests.hostile.test_packs import PACKS

@@ -9,8 +9,8 @@ import yaml
 
 from benchmarks.measure import Figure, significant, times
 from benchmarks.workload import MACHINE, pack_text, rules
+from stabilitykit.compiled.program import build_program
 from stabilitykit.detectors import DETECTORS
-from stabilitykit.program import build_program
 from stabilitykit.rules.conditions.syntax import parse_condition
 from stabilitykit.rules.load import load_pack
 

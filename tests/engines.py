@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.engine import Engine
-from stabilitykit.program import build_program
 from stabilitykit.rules.pack import Pack
 from stabilitykit.turn import Turn as StrictTurn
 from tests.naive.small import BREAKER, action, over, pack_of, rule_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.decision import Decision
 from stabilitykit.engine import Engine
-from stabilitykit.program import build_program
 from stabilitykit.rules.pack import Pack
 from tests.naive.engine import NaiveEngine
 from tests.naive.fakes import FAKE_TWINS, FAKES

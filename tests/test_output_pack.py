@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from stabilitykit import Engine, Turn
+from stabilitykit.compiled.program import build_program
 from stabilitykit.decision import Decision
 from stabilitykit.detectors import DETECTORS
-from stabilitykit.program import build_program
-from stabilitykit.replay import Entry, Step, replay
+from stabilitykit.engine.replay import Entry, Step, replay
 from stabilitykit.rules.load import load_pack
 from stabilitykit.sample import Sample
 from stabilitykit.sources.recording import LogFile, shipped_recording

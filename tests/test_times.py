@@ -8,10 +8,10 @@ import random
 
 import pytest
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.detectors import DETECTORS
 from stabilitykit.engine import Engine
 from stabilitykit.errors import PackError
-from stabilitykit.program import build_program
 from stabilitykit.rules.load import load_pack
 from stabilitykit.turn import Turn
 from tests.naive.engine import NaiveEngine

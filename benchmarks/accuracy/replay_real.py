@@ -27,9 +27,9 @@ import attrs
 import numpy as np
 
 from stabilitykit import Engine, Turn
+from stabilitykit.compiled.program import build_program
 from stabilitykit.detectors import DETECTORS
-from stabilitykit.program import build_program
-from stabilitykit.replay import Entry, Step, merge_on_time, replay
+from stabilitykit.engine.replay import Entry, Step, merge_on_time, replay
 from stabilitykit.rules.load import load_pack
 from stabilitykit.sample import Sample
 

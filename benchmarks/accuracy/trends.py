@@ -120,7 +120,12 @@ def bursts(data: Path) -> dict[str, Any]:
             if not runs or not 0 < at - runs[-1][-1][0] < 15:
                 runs.append([])
             runs[-1].append((at, float(told[2]) / 100))
-    result: dict[str, Any] = {"runs": 0, "growing": 0, "error of the third, points": list[float](), "first at 96 % on the third": 0}
+    result: dict[str, Any] = {
+        "runs": 0,
+        "growing": 0,
+        "error of the third, points": list[float](),
+        "first at 96 % on the third": 0,
+    }
     called = 0
     for run in (r for r in runs if len(r) == 3 and r[0][1] < r[1][1] < FULL):
         rows = [{"input": usage, "time": at} for at, usage in run[:2]]

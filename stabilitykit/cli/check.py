@@ -12,8 +12,8 @@ import typer
 from stabilitykit.cli.output import fail, line, plain, record
 from stabilitykit.cli.packs import ParamOption, names_or_shipped, pack_of
 from stabilitykit.cli.recording import MapOption, Recording
+from stabilitykit.compiled.program import Program, build_program
 from stabilitykit.errors import PackError
-from stabilitykit.program import Program, build_program
 from stabilitykit.rules.pack import Pack
 from stabilitykit.rules.reach import Blind, blind_rules
 from stabilitykit.signals import CATALOGUE, SCOPES

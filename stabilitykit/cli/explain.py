@@ -12,8 +12,8 @@ from stabilitykit.cli.packs import PackOption, ParamOption, engine_of
 from stabilitykit.cli.progress import reading
 from stabilitykit.cli.recording import KeepGoingOption, MapOption, Recording
 from stabilitykit.decision import Decision
+from stabilitykit.engine.replay import replay
 from stabilitykit.errors import UsageError
-from stabilitykit.replay import replay
 
 __all__ = ["explain"]
 

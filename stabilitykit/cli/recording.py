@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from stabilitykit.cli.output import note, plain
+from stabilitykit.engine.replay import Entry, merge_on_time
 from stabilitykit.errors import UsageError
-from stabilitykit.replay import Entry, merge_on_time
 from stabilitykit.rules.pack import Pack
 from stabilitykit.sources.mapping import LogMapping, read_mapping
 from stabilitykit.sources.recording import LogFile, shipped_recording

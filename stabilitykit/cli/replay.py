@@ -15,8 +15,8 @@ from stabilitykit.cli.recording import FilesArgument, KeepGoingOption, MapOption
 from stabilitykit.cli.report import Report
 from stabilitykit.cli.summary import Summary
 from stabilitykit.cli.timeline import Timeline
+from stabilitykit.engine.replay import Step, replay
 from stabilitykit.errors import UsageError
-from stabilitykit.replay import Step, replay
 from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.sample import Sample
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from stabilitykit.cli.output import SEVERITY_STYLES, Part, line
 from stabilitykit.cli.tones import STYLES, tones
-from stabilitykit.replay import Step
+from stabilitykit.engine.replay import Step
 from stabilitykit.rules.pack import Pack
 
 __all__ = ["Summary"]

@@ -12,9 +12,9 @@ import typer
 
 from stabilitykit.cli.output import fail, line, plain, record
 from stabilitykit.cli.packs import cases_beside, names_or_shipped, pack_of
+from stabilitykit.compiled.program import build_program
 from stabilitykit.engine import Engine
 from stabilitykit.errors import PackError, Problem, UsageError
-from stabilitykit.program import build_program
 from stabilitykit.rules.case_run import CaseFailure, run_case
 from stabilitykit.rules.cases import CaseFile, read_cases
 

@@ -10,8 +10,8 @@ import attrs
 from stabilitykit.cli.output import SEVERITY_STYLES, Part, line, plain
 from stabilitykit.cli.tones import STYLES, tones
 from stabilitykit.decision import Decision, Fault, Reason
-from stabilitykit.explain import reason_line
-from stabilitykit.replay import Step
+from stabilitykit.engine.explain import reason_line
+from stabilitykit.engine.replay import Step
 from stabilitykit.rules.pack import Pack
 
 __all__ = ["Timeline", "label"]

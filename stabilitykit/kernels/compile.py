@@ -55,7 +55,7 @@ error:
 """
 """A builtin of one int: the address of the addresses of the blocks."""
 
-_DETECTOR_IR = "define i64 @{symbol}({blocks}) {{\n  %r = call i64 @\"{native}\"({blocks})\n  ret i64 %r\n}}\n"
+_DETECTOR_IR = 'define i64 @{symbol}({blocks}) {{\n  %r = call i64 @"{native}"({blocks})\n  ret i64 %r\n}}\n'
 _NUMBA_IR = """
 declare i32 @"{numba}"(ptr, ptr, {kinds})
 define internal i64 @{native}({blocks}) {{

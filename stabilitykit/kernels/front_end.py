@@ -325,8 +325,11 @@ class _Function:
         """Give what a name means at compile time."""
         if isinstance(node, ast.Name) and node.id not in self.variables:
             space = self.fn.__globals__
-            return space[node.id] if node.id in space else getattr(space["__builtins__"], node.id, None) or (
-                space["__builtins__"][node.id] if isinstance(space["__builtins__"], dict) else None
+            return (
+                space[node.id]
+                if node.id in space
+                else getattr(space["__builtins__"], node.id, None)
+                or (space["__builtins__"][node.id] if isinstance(space["__builtins__"], dict) else None)
             )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             return getattr(self._static(node.value), node.attr, None)

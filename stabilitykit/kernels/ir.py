@@ -217,9 +217,7 @@ class Builder:
 
     def with_part(self, value: Value, k: int, part: Value) -> Value:
         """Give a tuple with one element replaced."""
-        return self.emit(
-            f"insertvalue {llvm(value.kind)} {value.text}, {llvm(part.kind)} {part.text}, {k}", value.kind
-        )
+        return self.emit(f"insertvalue {llvm(value.kind)} {value.text}, {llvm(part.kind)} {part.text}, {k}", value.kind)
 
     def together(self, a: Value, b: Value) -> tuple[Value, Value, Kind]:
         """Bring two numbers to one kind; a literal goes with an unsigned word."""

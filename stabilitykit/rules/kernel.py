@@ -349,9 +349,7 @@ def step_word(w: int, n: int, at: int, x: Any, u: Any, ti: Any, tu: Any, sc: Any
 
 
 @kernel
-def step_rules(
-    hb: int, x: Any, f: Any, u: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any
-) -> None:
+def step_rules(hb: int, x: Any, f: Any, u: Any, ti: Any, tf: Any, tu: Any, sc: Any, xg: Any, out: Any) -> None:
     """Evaluate every rule of one scope once.
 
     Parameters

@@ -18,10 +18,7 @@ from stabilitykit.signals import SCOPES
 
 __all__ = ["CONSTANTS", "Item", "Lowering", "Term", "slot_of"]
 
-OPCODES = {
-    name: code
-    for code, name in enumerate("+ - * / min max abs cmp3 prev delta mean wmax wmin count".split())
-}
+OPCODES = {name: code for code, name in enumerate("+ - * / min max abs cmp3 prev delta mean wmax wmin count".split())}
 _NEGATED = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _FLIPPED = {">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "==", "!=": "!="}
 _SMALLEST_NORMAL = 2.2250738585072014e-308

@@ -76,9 +76,7 @@ class RuleTables:
         return STREAK_WORDS * self.words + self.u8 - self.history
 
 
-def build_rule_tables(
-    program: ScopeProgram, blob: Blob, header: int, resolve: Callable[[int], int]
-) -> RuleTables:
+def build_rule_tables(program: ScopeProgram, blob: Blob, header: int, resolve: Callable[[int], int]) -> RuleTables:
     """Write one scope's tables into the blob.
 
     Parameters
@@ -118,14 +116,18 @@ def build_rule_tables(
         for name, kind, at, size in program.memory
     ]
     return RuleTables(
-        bits, words, program.f8, words * MEMORY_WORDS + program.u8 + histories, atoms, levels,
-        words * MEMORY_WORDS + program.u8, memory,
+        bits,
+        words,
+        program.f8,
+        words * MEMORY_WORDS + program.u8 + histories,
+        atoms,
+        levels,
+        words * MEMORY_WORDS + program.u8,
+        memory,
     )
 
 
-def _write_terms(
-    program: ScopeProgram, blob: Blob, header: int, resolve: Callable[[int], int], strata: int
-) -> None:
+def _write_terms(program: ScopeProgram, blob: Blob, header: int, resolve: Callable[[int], int], strata: int) -> None:
     flat: list[int] = []
     starts = [0]
     for s in range(strata):
@@ -243,9 +245,7 @@ def _write_counts(
     return len(flat) // 3, memory
 
 
-def _write_references(
-    words: Sequence[Sequence[Item]], blob: Blob, header: int, resolve: Callable[[int], int]
-) -> None:
+def _write_references(words: Sequence[Sequence[Item]], blob: Blob, header: int, resolve: Callable[[int], int]) -> None:
     """Write where verdicts go that others read: hidden rules and rules under ``rule:``."""
     flat: list[int] = []
     starts = [0]

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from stabilitykit.decision import Receipt
+from stabilitykit.engine.identity import check_id, check_number
 from stabilitykit.errors import RecordError, TurnError
-from stabilitykit.identity import check_id, check_number
 from stabilitykit.sample import Sample
 from stabilitykit.signals import CATALOGUE, SignalSpec
 from stabilitykit.sources.cells import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stabilitykit.cli.summary import Summary
 from stabilitykit.engine import Engine
-from stabilitykit.replay import Entry, replay
+from stabilitykit.engine.replay import Entry, replay
 from stabilitykit.sample import Sample
 from stabilitykit.turn import Turn
 

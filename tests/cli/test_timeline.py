@@ -6,7 +6,7 @@ import pytest
 
 from stabilitykit.cli.timeline import Timeline, label
 from stabilitykit.engine import Engine
-from stabilitykit.replay import replay
+from stabilitykit.engine.replay import replay
 from stabilitykit.turn import Turn
 
 

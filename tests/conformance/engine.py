@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.engine import Engine
-from stabilitykit.program import build_program
 from stabilitykit.rules.pack import Pack
 
 __all__ = ["EngineAdapter"]

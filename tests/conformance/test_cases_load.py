@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from stabilitykit.compiled.program import build_program
 from stabilitykit.errors import PackError, Problem
-from stabilitykit.program import build_program
 from tests.conformance.generate import FILES, FOLDER, rendered
 from tests.conformance.run import load_pack_of, read_cases
 

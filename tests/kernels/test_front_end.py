@@ -203,14 +203,14 @@ def test_only_the_running_source_is_read(monkeypatch):
 )
 def test_every_kernel_of_the_library_is_in_the_language():
     """The pass and the detectors never wait for numba, which takes thirty times as long."""
-    from stabilitykit.compiled import run_pass
+    from stabilitykit.compiled.header import ARGUMENTS
+    from stabilitykit.compiled.run import run_pass
     from stabilitykit.detectors import DETECTORS
-    from stabilitykit.header import ARGUMENTS
 
     Module().add(run_pass, tuple(f"*{kind}" for kind in ARGUMENTS))
     for spec in DETECTORS.values():
         Module().add(spec.kernel, tuple(f"*{kind}" for kind in compiling._DETECTOR_KINDS))
-    assert "stabilitykit.compiled.run_pass" in KERNELS
+    assert "stabilitykit.compiled.run.run_pass" in KERNELS
 
 
 @pytest.mark.usefixtures("forgetful")

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import pytest
 
+from stabilitykit.compiled.program import Program, build_program
 from stabilitykit.decision import Action, Decision
 from stabilitykit.detectors import DETECTORS
 from stabilitykit.engine import Engine
-from stabilitykit.program import Program, build_program
 from stabilitykit.rules.case_run import run_case, run_cases
 from stabilitykit.rules.cases import Case, CaseFile, read_cases
 from stabilitykit.rules.load import load_pack

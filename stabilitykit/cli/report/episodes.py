@@ -9,7 +9,7 @@ import attrs
 
 from stabilitykit.cli.timeline import label
 from stabilitykit.decision import Decision, Reason
-from stabilitykit.explain import shown
+from stabilitykit.engine.explain import shown
 
 __all__ = ["Episode", "Episodes"]
 

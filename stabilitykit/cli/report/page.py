@@ -17,7 +17,7 @@ from stabilitykit.cli.report.series import Track
 from stabilitykit.cli.timeline import label
 from stabilitykit.cli.tones import tones
 from stabilitykit.decision import Decision
-from stabilitykit.replay import Step
+from stabilitykit.engine.replay import Step
 from stabilitykit.rules.pack import Pack
 from stabilitykit.signals import SCOPES
 

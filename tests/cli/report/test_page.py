@@ -10,7 +10,7 @@ import pytest
 
 from stabilitykit.cli.report import Report
 from stabilitykit.engine import Engine
-from stabilitykit.replay import replay
+from stabilitykit.engine.replay import replay
 from stabilitykit.sample import Sample
 from stabilitykit.turn import Turn
 

@@ -1,0 +1,1 @@
+"""What to do about it: actions as data, conflicts resolved."""
