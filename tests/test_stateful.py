@@ -81,7 +81,7 @@ class Verbs(RuleBasedStateMachine):
     @rule()
     def reload(self):
         """Load the same pack again."""
-        with mock.patch("stabilitykit.engine._load", return_value=self.pack):
+        with mock.patch("stabilitykit.engine.engine._load", return_value=self.pack):
             report = self.engine.reload("the same")
         assert (report.started, report.dropped) == (0, 0)
 

@@ -316,10 +316,15 @@ class _Builder:
         if 4 * row.vector > vector_limit:
             found.append(f"a {scope}'s vectors take {4 * row.vector} bytes, the limit is {vector_limit}")
         if found:
-            file = self.pack.files[-1] if self.pack.files else self.pack.name
-            raise PackError([Problem(file, 1, 1, "SK604", text) for text in found])
+            raise self._refusal(found, "SK604")
+
+    def _refusal(self, found: Sequence[str], code: str) -> PackError:
+        file = self.pack.files[-1] if self.pack.files else self.pack.name
+        return PackError([Problem(file, 1, 1, code, text) for text in found])
 
 
+_SKIPPING = 62
+"""The mask of detectors to skip is one signed word."""
 _KINDS = ("f8", "u4", "u2", "vec")
 
 

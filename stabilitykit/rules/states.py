@@ -168,6 +168,9 @@ class MachineCheck:
             return ()
         seen: set[str] = set()
         for index, name in enumerate(names):
+            if name in self.places and name not in seen:
+                seen.add(name)
+                continue
             where = place.child("from") if isinstance(raw, str) else place.child("from", index)
             sound &= self._is_state(where, name)
             if name in seen:

@@ -5,11 +5,9 @@ import gc
 import os
 import subprocess
 import sys
-import time
 import tracemalloc
 
 import pytest
-import yaml
 
 from stabilitykit.errors import PackError
 from stabilitykit.rules.load import load_pack
@@ -97,33 +95,6 @@ def test_problems_of_two_files_stay_apart(tmp_path):
     assert [(os.path.basename(p.file), p.code) for p in found] == [("test.yaml", "SK201"), ("below.yaml", "SK201")]
 
 
-def _big(rules: int) -> str:
-    lines = [HEAD, "detectors:\n  itl: {type: breaker}\nrules:\n"]
-    for i in range(rules):
-        lines.append(
-            f"  - rule: rule-{i}\n    desc: this is rule number {i}\n    when: itl.is_over and itl_ms > {i + 1} ms\n"
-            f"    for: 3 turns\n    keep_for: 2 turns\n    severity: critical\n    do:\n      - throttle: {{}}\n"
-            '    reason: "ITL {{ itl_ms }} of {{ itl.baseline_ms | round(1) }}"\n    tags: [stable, latency]\n'
-        )
-    return "".join(lines)
-
-
-def test_loading_costs_little_more_than_parsing(tmp_path):
-    """1,000 rules, checked, within a small multiple of libyaml's loader on the same file (aim 1.5)."""
-    text = _big(1000)
-    load(tmp_path, text)
-    source = text.encode()
-    ours, theirs = [], []
-    for _ in range(3):
-        begin = time.process_time()
-        yaml.load(source, yaml.CSafeLoader)
-        theirs.append(time.process_time() - begin)
-        begin = time.process_time()
-        load(tmp_path, text)
-        ours.append(time.process_time() - begin)
-    assert min(ours) < 3 * min(theirs)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -140,8 +111,7 @@ def test_loading_costs_little_more_than_parsing(tmp_path):
     ids=range(9),
 )
 def test_a_hostile_file_costs_little(tmp_path, text):
-    """Whatever is wrong, it is said within half a second of processor time on a quiet machine, and in 100 MiB."""
-    begin = time.process_time()
+    """Whatever is wrong, it is said in 100 MiB (and half a second: `python -m benchmarks.hostile`)."""
     tracemalloc.start()
     try:
         with pytest.raises(PackError) as error:
@@ -149,8 +119,6 @@ def test_a_hostile_file_costs_little(tmp_path, text):
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()
-    # tracemalloc slows everything about fourfold
-    assert time.process_time() - begin < 4
     assert len(error.value.problems) <= 50
 
 

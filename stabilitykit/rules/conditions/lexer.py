@@ -28,6 +28,8 @@ _TOKEN = re.compile(
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<op>>=|<=|==|!=|[-+*/(){},><])|(?P<end>\Z))"
 )
+MAX_TOKENS = 2_048
+"""Many times what 256 nodes need: a longer text is not read to its end."""
 _LONGEST = 100  # characters of a number: more digits than any float64 has
 _INSTEAD = {
     "#": "there are no comments inside a condition",
@@ -93,12 +95,12 @@ def tokens(text: str) -> list[Token]:
     Raises
     ------
     SyntaxProblem
-        SK401 at a character or number that the language does not have.
+        SK401 at a character or number that the language does not have, SK601 in an endless text.
     """
     found: list[Token] = []
     at = 0
     find = _TOKEN.match
-    while True:
+    for _ in range(MAX_TOKENS):
         match = find(text, at)
         if match is None:
             raise _stray(text, at)
@@ -121,6 +123,7 @@ def tokens(text: str) -> list[Token]:
             found.append(Token(kind, match[kind], match.start(kind), at))
             if kind == "end":
                 return found
+    raise SyntaxProblem("SK601", at, 1, f"more than {MAX_TOKENS:,} words and signs", "split it, with `rule:id`")
 
 
 def _rule_start(text: str, match: re.Match[str]) -> int:
