@@ -76,6 +76,7 @@ def resolve(
         actions=actions,
         fingerprint="",
         files=tuple(f.place.file for f in files),
-        warnings=tuple(findings.warnings),
+        # An inherited machine may range over severities this pack has no rule of: not this file's business.
+        warnings=tuple(w for w in findings.warnings if w.startswith(f"{main.place.file}:")),
     )
     return pack if findings else attrs.evolve(pack, fingerprint=fingerprint(pack))

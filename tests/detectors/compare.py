@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stabilitykit.detectors.trace import Instance, settings_of
 from stabilitykit.signals import DetectorSpec
 
-__all__ = ["agree", "latencies"]
+__all__ = ["check_agreement", "latencies"]
 
 latencies = st.lists(
     st.one_of(
@@ -25,7 +25,7 @@ latencies = st.lists(
 """Turns of one positive signal: unknown, extremes, ties, ordinary."""
 
 
-def agree(
+def check_agreement(
     spec: DetectorSpec,
     twin: Any,
     rows: Iterable[Any],

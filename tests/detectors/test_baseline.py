@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.baseline import BASELINE
 from stabilitykit.detectors.trace import trace
-from tests.detectors.compare import agree, latencies
+from tests.detectors.compare import check_agreement, latencies
 from tests.naive.baseline import BaselineTwin
 
 
 @given(latencies, st.sampled_from([0.05, 0.5, 1.0]), st.sampled_from([1, 2, 20]))
 def test_is_naive_twin(rows, alpha, warmup):
     """The kernel is its naive twin to the bit, extremes and unknown turns among them."""
-    agree(BASELINE, BaselineTwin, rows, {"alpha": alpha, "warmup": warmup})
+    check_agreement(BASELINE, BaselineTwin, rows, {"alpha": alpha, "warmup": warmup})
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=18))

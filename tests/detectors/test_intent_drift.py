@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.intent_drift import INTENT_DRIFT
 from stabilitykit.detectors.trace import trace
-from tests.detectors.compare import agree
+from tests.detectors.compare import check_agreement
 from tests.naive.intent_drift import IntentDriftTwin
 
 METHODS = ("prior", "source_corrected", "source_as_written")
@@ -48,7 +48,7 @@ def fired(rows, **settings):
 @given(st.lists(vectors, max_size=25), use)
 def test_is_naive_twin(rows, settings):
     """The kernel is its naive twin, whose sums are exact: zero, huge, short and non-finite vectors among them."""
-    agree(INTENT_DRIFT, IntentDriftTwin, rows, settings, tolerance=1e-9)
+    check_agreement(INTENT_DRIFT, IntentDriftTwin, rows, settings, tolerance=1e-9)
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))

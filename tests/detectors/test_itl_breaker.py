@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.itl_breaker import ITL_BREAKER
 from stabilitykit.detectors.trace import Instance, trace
-from tests.detectors.compare import agree, latencies
+from tests.detectors.compare import check_agreement, latencies
 from tests.naive.itl_breaker import ItlBreakerTwin
 
 WARM = [40.0] * 20
@@ -34,20 +34,20 @@ def over(turns):
 @given(latencies, use)
 def test_is_naive_twin(rows, settings):
     """The kernel is its naive twin to the bit, extremes, ties and unknown turns among them."""
-    agree(ITL_BREAKER, ItlBreakerTwin, rows, settings)
+    check_agreement(ITL_BREAKER, ItlBreakerTwin, rows, settings)
 
 
 def test_every_binary_run_is_naive_twin():
     """So it is for every sequence of slow and healthy turns of length 8 after warm-up."""
     for tail in itertools.product([40.0, 120.0], repeat=8):
-        turns = agree(ITL_BREAKER, ItlBreakerTwin, [*WARM, *tail], {"max_freeze": 4})
+        turns = check_agreement(ITL_BREAKER, ItlBreakerTwin, [*WARM, *tail], {"max_freeze": 4})
         assert over(turns)[20:24] == [int(v > 50) for v in tail[:4]]
 
 
 def test_is_naive_twin_past_the_halving():
     """So it is when a long session reaches 2^15 turns and the counts are halved."""
     rows = [30.0 + i % 13 for i in range(2**15 + 40)]
-    turns = agree(ITL_BREAKER, ItlBreakerTwin, rows)
+    turns = check_agreement(ITL_BREAKER, ItlBreakerTwin, rows)
     assert turns[-1]["baseline_ms"] == turns[1000]["baseline_ms"]
     assert turns[-1]["threshold_ms"] == turns[1000]["threshold_ms"]
 
@@ -66,7 +66,7 @@ def test_counts_are_halved_at_2_to_the_15():
 def test_new_level_is_naive_twin(rows, max_freeze):
     """Learned anew without a warm-up, nothing of the old level is left, not even by rounding."""
     for method in ("p90", "ewma"):
-        agree(ITL_BREAKER, ItlBreakerTwin, rows, {"method": method, "warmup": 1, "max_freeze": max_freeze})
+        check_agreement(ITL_BREAKER, ItlBreakerTwin, rows, {"method": method, "warmup": 1, "max_freeze": max_freeze})
 
 
 def test_new_mean_is_the_new_value():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.quantile import COUNT, QUANTILE
 from stabilitykit.detectors.trace import Instance, trace
-from tests.detectors.compare import agree, latencies
+from tests.detectors.compare import check_agreement, latencies
 from tests.naive.quantile import QuantileTwin
 
 BOUND = 1 / 64
@@ -20,7 +20,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 @given(latencies, st.sampled_from([0.01, 1.0, 1e-9, 3e4]))
 def test_is_naive_twin(rows, lowest):
     """The kernel is its naive twin to the bit, extremes and unknown turns among them."""
-    agree(QUANTILE, QuantileTwin, rows, {"lowest": lowest})
+    check_agreement(QUANTILE, QuantileTwin, rows, {"lowest": lowest})
 
 
 @hypothesis_settings(max_examples=3)
@@ -28,7 +28,7 @@ def test_is_naive_twin(rows, lowest):
 def test_is_naive_twin_when_warm(seed):
     """So it is over a thousand turns of a heavy tail that leaves the range at both ends."""
     values = np.random.default_rng(seed).pareto(0.5, 1100) * 0.01
-    assert agree(QUANTILE, QuantileTwin, values.tolist())[-1]["is_warm"] == 1.0
+    assert check_agreement(QUANTILE, QuantileTwin, values.tolist())[-1]["is_warm"] == 1.0
 
 
 @pytest.mark.parametrize("shape", ["lognormal", "pareto", "bimodal"])

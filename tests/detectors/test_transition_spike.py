@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from stabilitykit.detectors.trace import Instance, trace
 from stabilitykit.detectors.transition_spike import TRANSITION_SPIKE
 from stabilitykit.kernels.spike import BURST, COUNT, SPIKES
-from tests.detectors.compare import agree, latencies
+from tests.detectors.compare import check_agreement, latencies
 from tests.naive.transition_spike import TransitionSpikeTwin
 
 
 @given(latencies, st.sampled_from([0.01, 1.0, 1e-9]), st.sampled_from([4.2, 1e-6, 40.0]))
 def test_is_naive_twin(rows, lowest, floor):
     """The kernel is its naive twin to the bit, extremes and unknown turns among them."""
-    assert len(agree(TRANSITION_SPIKE, TransitionSpikeTwin, rows, {"lowest": lowest, "floor": floor})) == len(rows)
+    assert len(check_agreement(TRANSITION_SPIKE, TransitionSpikeTwin, rows, {"lowest": lowest, "floor": floor})) == len(
+        rows
+    )
 
 
 @hypothesis_settings(max_examples=3)
@@ -26,7 +28,7 @@ def test_is_naive_twin(rows, lowest, floor):
 def test_is_naive_twin_when_warm(seed, scale):
     """So it is over a thousand turns of a heavy tail; its p99.9 is above the range where the scale is large."""
     values = np.random.default_rng(seed).pareto(0.5, 1200) * scale
-    turns = agree(TRANSITION_SPIKE, TransitionSpikeTwin, values.tolist(), {"floor": 1e-3})
+    turns = check_agreement(TRANSITION_SPIKE, TransitionSpikeTwin, values.tolist(), {"floor": 1e-3})
     assert math.isnan(turns[-1]["threshold_us"]) is (scale == 8.0)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stabilitykit.decision import Action
+from stabilitykit.rules.load import load_pack
 from tests.rules.packs import expect_problems, load
 
 START = (
@@ -120,3 +121,11 @@ def test_a_severity_without_rules_is_a_warning(tmp_path):
     text = text.replace("severity: critical", "severity: info").replace("when: any}", "after: 1 turns}")
     (warning,) = load(tmp_path, text).warnings
     assert warning.endswith("test.yaml:9:34: warning: no rule is critical or worse tagged stable")
+
+
+def test_an_inherited_machine_warns_nobody(tmp_path):
+    """A pack without a critical rule may extend a machine whose guards ask for one."""
+    (tmp_path / "own.yaml").write_text(
+        "stabilitykit: 1\npack: own\nextends: [base]\nrules:\n  - {rule: slow, when: itl_ms > 80 ms}\n"
+    )
+    assert load_pack(str(tmp_path / "own.yaml"), detectors={}).warnings == ()
