@@ -1,6 +1,6 @@
 # Two commands for a newcomer: `make run` and `make test`. Everything else is for contributors.
 .DEFAULT_GOAL := help
-.PHONY: help run test soak bench packs format format-check lint types layers docs status clean
+.PHONY: help run test soak oracles bench packs format format-check lint types layers docs status clean
 
 # The first interpreter that really is Python 3.11 or newer (a shim that only prints an error is not).
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -22,6 +22,10 @@ test: .venv/.dev ## every test that needs no real server, model or hours
 
 soak: .venv/.dev ## the long tests: millions of turns, threads, forks, reloads
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m soak
+
+oracles: .venv/.dev ## compare with torch and transformers (installs them: gigabytes)
+	@$(PIP) -e '.[torch]'
+	$(BIN)/pytest -q -m oracle
 
 bench: .venv/.bench ## the figures, into build/figures/*.json
 	$(BIN)/python -m benchmarks

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,6 +108,27 @@ def test_compiled_agrees_with_the_oracle(part: int) -> None:
 def test_uncompiled_agrees_with_the_oracle() -> None:
     """The plain source, 5,000 random turns."""
     assert run(PLAIN_TURNS, 500_000, compiled=False) >= PLAIN_TURNS
+
+
+@pytest.mark.slow
+def test_numba_agrees_with_the_oracle(tmp_path: Path) -> None:
+    """The same kernels compiled by numba alone, 5,000 random turns in a process of its own."""
+    place = {"STABILITYKIT_COMPILER": "numba", "STABILITYKIT_CACHE_DIR": str(tmp_path)}
+    program = (
+        "import sys; from tests.test_differential import *; print(run(PLAIN_TURNS, 700_000, compiled=None)); "
+        "assert 'numba' in sys.modules"
+    )
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=root,
+        env={**os.environ, **place},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= PLAIN_TURNS
 
 
 @pytest.mark.soak

@@ -1,8 +1,9 @@
 """The compiled twin of a kernel: the one place where numba's options are decided.
 
-A twin is made of the same function with every global that is itself a kernel replaced by its twin
-(or by the intrinsic that stands in for it). Nothing here runs at import. Numba itself is imported
-only when something has to be compiled: not in a process that finds all its code in the cache.
+Kernels are translated by ``front_end``; what it does not know, and everything when the environment
+says ``STABILITYKIT_COMPILER=numba``, goes through numba. There a twin is made of the same function
+with every global that is itself a kernel replaced by its twin (or by the intrinsic that stands in
+for it). Nothing here runs at import, and nothing is compiled that the cache has.
 """
 
 from __future__ import annotations
@@ -155,6 +156,8 @@ def _image(fn: Callable[..., Any], kinds: tuple[str, ...], form: str) -> Image:
     )
     blocks = ", ".join(f"ptr %b{k}" for k in range(len(kinds)))
     try:
+        if os.environ.get("STABILITYKIT_COMPILER") == "numba":
+            raise Unsupported("numba was asked for")
         module = Module()
         native, result = module.add(fn, tuple(f"*{kind}" for kind in kinds))
         if result != "i64":

@@ -99,6 +99,6 @@ def _toolchain() -> tuple[object, ...]:
         version("llvmlite"),
         binding.get_process_triple(),
         host(),
-        sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_")),
+        sorted((k, v) for k, v in os.environ.items() if k.startswith(("NUMBA_", "STABILITYKIT_COMPILER"))),
         [hashlib.sha256((here / name).read_bytes()).hexdigest() for name in _GENERATORS],
     )

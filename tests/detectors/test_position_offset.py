@@ -156,6 +156,7 @@ def test_an_unknown_turn_changes_nothing():
     assert (before == detector.memory[0]).all()
 
 
+@pytest.mark.oracle
 def test_phase_error_against_transformers():
     """The library's own rotary embedding stays within the bound at 32k."""
     torch = pytest.importorskip("torch", reason="torch is an extra")
