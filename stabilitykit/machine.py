@@ -86,10 +86,12 @@ def build_machine_tables(
     clauses_of, atoms_of = [0], [0]
     atoms: list[int] = []
     masks: list[int] = []
+    known: dict[tuple[str, str, float], int] = {}
     for transition in transitions:
         for clause in _clauses(transition.when, negate=False) if transition.when is not None else []:
             for node, negate in clause:
-                mask = _mask(node, own, bits)
+                key = (node.op, node.name, node.value)
+                mask = known[key] if key in known else known.setdefault(key, _mask(node, own, bits))
                 need = node.n if node.op == "atleast" else 1
                 atoms += [need, (_NEGATED if negate else 0) | (0 if mask else _EMPTY)]
                 masks += [mask >> 64 * w & (1 << 64) - 1 for w in range(words)]

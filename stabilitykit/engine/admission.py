@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stabilitykit.compiled import header as c
 from stabilitykit.compiled.packing import gather
-from stabilitykit.decision import Decision, Fault, Receipt
+from stabilitykit.decision import ACTIONS, Decision, Fault, Receipt
 from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.identity import check_id, check_number
 from stabilitykit.engine.observing import Scopes
@@ -24,7 +24,7 @@ from stabilitykit.turn import Turn
 __all__ = ["Admission", "Admitted"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-_REWRITES = frozenset({"reset_context", "rollback_snapshot", "trim_context"})
+_REWRITES = frozenset(name for name, spec in ACTIONS.items() if spec.group == "context")
 
 
 @attrs.frozen(eq=False)

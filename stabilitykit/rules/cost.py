@@ -11,11 +11,15 @@ from stabilitykit.rules.pack import Node, Pack, Rule
 
 __all__ = [
     "MAX_ATOMS",
+    "MAX_CLAUSES",
+    "MAX_GUARD_CLAUSES",
+    "MAX_GUARD_TESTS",
     "MAX_ITEMS",
     "MAX_LEVELS",
     "MAX_NODES",
     "MAX_TERMS",
     "Cost",
+    "guard_clauses",
     "levels",
     "row_too_large",
     "too_many",
@@ -26,6 +30,9 @@ MAX_ATOMS = 8_192
 MAX_TERMS = 2_048
 MAX_NODES = 32_768
 MAX_LEVELS = 16
+MAX_GUARD_CLAUSES = 256
+MAX_CLAUSES = 4_096
+MAX_GUARD_TESTS = 16_384
 
 _ATOMS = frozenset(("cmp", "truth", "rule"))
 _LEAVES = frozenset(("sig", "out", "num", "param"))
@@ -101,6 +108,24 @@ def levels(node: Node, of_rules: Mapping[str, int]) -> int:
     if node.op == "rule":
         return of_rules.get(node.name, 0) + 1
     return below + 1 if node.op == "count" else below
+
+
+def guard_clauses(node: Node, *, negate: bool = False) -> tuple[int, int]:
+    """Count what a guard unfolds into, as the machine's tables hold it, without unfolding it.
+
+    Returns
+    -------
+    tuple[int, int]
+        Clauses (their ``or`` is the guard), and the tests of rules in all of them.
+    """
+    if node.op == "not":
+        return guard_clauses(node.args[0], negate=not negate)
+    if node.op not in ("and", "or"):
+        return 1, 1
+    (left, left_tests), (right, right_tests) = (guard_clauses(a, negate=negate) for a in node.args)
+    if (node.op == "or") != negate:
+        return left + right, left_tests + right_tests
+    return left * right, left_tests * right + right_tests * left
 
 
 def row_too_large(pack: Pack, row_bytes: int, limit: int) -> PackError:

@@ -10,6 +10,7 @@ from stabilitykit.decision import ActionSpec
 from stabilitykit.rules.actions import plan_actions
 from stabilitykit.rules.conditions.condition import walk
 from stabilitykit.rules.conditions.guard import check_guard, worst_severities
+from stabilitykit.rules.cost import MAX_CLAUSES, MAX_GUARD_CLAUSES, MAX_GUARD_TESTS, guard_clauses
 from stabilitykit.rules.files import keys
 from stabilitykit.rules.files.locate import BAD, Findings, Place
 from stabilitykit.rules.files.scalars import show
@@ -51,7 +52,7 @@ class MachineCheck:
         self.params, self.rules, self.labels = params, rules, labels
         self.worst = worst_severities(labels)
         self.places: dict[str, Place] = {}
-        self.parts = 0
+        self.parts = self.clauses = self.tests = 0
 
     def check(self, item: Item) -> tuple[tuple[State, ...], str, tuple[Transition, ...]]:
         """Give states, initial state and transitions; what is wrong is reported and left out."""
@@ -133,10 +134,20 @@ class MachineCheck:
         for index, entry in enumerate(raw):
             pair = self._transition(item.at("transitions").child(index), entry)
             found += [pair] if pair else []
-            if self.parts > MAX_PARTS:
-                self.findings.add(item.at("transitions"), "SK602", f"the guards hold more than {MAX_PARTS:,} parts")
+            if self._is_over(item.at("transitions")):
                 return []
         return found
+
+    def _is_over(self, place: Place) -> bool:
+        for count, limit, what in (
+            (self.parts, MAX_PARTS, "hold more than {:,} parts"),
+            (self.clauses, MAX_CLAUSES, "unfold into more than {:,} clauses"),
+            (self.tests, MAX_GUARD_TESTS, "unfold into clauses of more than {:,} parts"),
+        ):
+            if count > limit:
+                self.findings.add(place, "SK602", f"the guards {what.format(limit)}")
+                return True
+        return False
 
     def _transition(self, place: Place, raw: Any) -> tuple[Transition, Place] | None:
         fields = check_map(self.findings, place, raw, keys.TRANSITION, "a transition")
@@ -194,4 +205,16 @@ class MachineCheck:
         for warning in warnings:
             self.findings.warn(place, warning.message, warning.offset)
         self.parts += sum(1 for _ in walk(node)) if node else len(problems)
-        return node, for_turns, node is not None and not problems
+        return node, for_turns, node is not None and not problems and self._unfolds(place, node)
+
+    def _unfolds(self, place: Place, node: Node) -> bool:
+        """Count the clauses of a guard, which double with every `(a or b)` that `and` joins; false when too many."""
+        clauses, tests = guard_clauses(node)
+        if clauses > MAX_GUARD_CLAUSES:
+            message = f"the guard unfolds into {clauses:,} clauses; {MAX_GUARD_CLAUSES} are allowed"
+            hint = "put an `or` into a rule of its own, and name that rule in the guard"
+            self.findings.add(place, "SK602", message, hint=hint)
+            return False
+        self.clauses += clauses
+        self.tests += tests
+        return True

@@ -26,7 +26,7 @@ from tests.naive.values import derive, fingerprint, judge, moment
 __all__ = ["NaiveEngine", "Outcome"]
 
 WIDER = ("device", "replica")  # in the order they move
-CONTEXT_ACTIONS = {"reset_context", "rollback_snapshot", "trim_context"}
+CONTEXT_ACTIONS = {"reset_context", "rollback_snapshot", "trim_context", "insert_summary"}
 LETTERS = "FUT"
 Given = Callable[[str], Any]
 

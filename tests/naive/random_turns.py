@@ -22,7 +22,7 @@ __all__ = ["CLEAN", "MODES", "Observation", "Stream", "random_stream"]
 MODES = {"valid": 46, "missing": 13, "nan": 7, "infinite": 7, "boundary": 13, "tie": 13, "mistyped": 1}
 CLEAN = {"valid": 60, "boundary": 20, "tie": 20}
 TYPICAL = {"ms": 160.0, "us": 400.0, "tokens": 1500.0, "ratio": 1.0, "count": 5.0, "C": 100.0}
-DONE = ("trim_context", "reset_context", "rollback_snapshot", "throttle")
+DONE = ("trim_context", "reset_context", "rollback_snapshot", "insert_summary", "throttle")
 LENGTH = 8  # of arrays
 
 

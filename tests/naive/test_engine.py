@@ -173,11 +173,11 @@ def test_truncation_is_derived():
     engine = NaiveEngine(pack_of(TRUNCATED))
     rows: list[tuple[dict[str, Any], str]] = [
         ({"input_tokens": 100}, "U"),
-        ({"input_tokens": 90}, "T"),
+        ({"input_tokens": 49}, "T"),
         ({"input_tokens": 95}, "F"),
-        ({"input_tokens": 50, "applied": Receipt("s", 3, ("trim_context",))}, "U"),
-        ({"input_tokens": 40, "applied": Receipt("s", 4, ("throttle",))}, "T"),
-        ({"input_tokens": 40, "sent_tokens": 41}, "T"),
+        ({"input_tokens": 40, "applied": Receipt("s", 3, ("trim_context",))}, "U"),
+        ({"input_tokens": 19, "applied": Receipt("s", 4, ("throttle",))}, "T"),
+        ({"input_tokens": 40, "sent_tokens": 45}, "T"),
         ({"input_tokens": 30, "sent_tokens": 30}, "F"),
         ({}, "U"),
         ({"input_tokens": 10}, "U"),

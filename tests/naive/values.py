@@ -148,10 +148,10 @@ def derive(name: str, given: Callable[[str], Any], before: float | None, own_act
         return None if output is None or window is None or window <= 0 else (tokens + output) / window
     sent = got["sent_tokens"]
     if sent is not None:
-        return 1.0 if tokens < sent else 0.0
+        return 1.0 if tokens < 0.9 * sent else 0.0
     if before is None or own_act:
         return None
-    return 1.0 if tokens < before else 0.0
+    return 1.0 if tokens < 0.5 * before else 0.0
 
 
 @attrs.define

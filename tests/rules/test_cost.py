@@ -1,13 +1,27 @@
 from __future__ import annotations
 
-import pytest
+import functools
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabilitykit.machine import _clauses
 from stabilitykit.rules import cost
-from stabilitykit.rules.cost import levels, row_too_large
+from stabilitykit.rules.cost import guard_clauses, levels, row_too_large
 from stabilitykit.rules.pack import Node
 from tests.rules.packs import HEAD, expect_problems, load, refused
 
 RULES = HEAD + "rules:\n"
+ATOM = Node("rule", name="a")
+GUARDS = st.recursive(
+    st.just(ATOM),
+    lambda below: (
+        st.builds(lambda a: Node("not", (a,)), below)
+        | st.builds(lambda op, a, b: Node(op, (a, b)), st.sampled_from(["and", "or"]), below, below)
+    ),
+    max_leaves=12,
+)
 
 
 def chain(length: int) -> str:
@@ -30,6 +44,21 @@ def test_count_is_a_level_too():
     node = Node("cmp", (Node("count", (inner,)), Node("num")), ">")
     assert levels(node, {"a": 3}) == 5
     assert levels(Node("or", (inner, Node("rule", name="b"))), {"a": 3}) == 4
+
+
+@given(GUARDS)
+def test_clauses_are_counted_as_the_machine_unfolds_them(guard):
+    """The count by De Morgan is the length of the list that the machine's tables hold, and of its parts."""
+    clauses = _clauses(guard, negate=False)
+    assert guard_clauses(guard) == (len(clauses), sum(map(len, clauses)))
+
+
+def test_clauses_are_counted_without_unfolding():
+    """Sixty pairs make 2^60 clauses, and under `not` the sixty pairs are a sum."""
+    pairs = Node("or", (ATOM, ATOM))
+    node = functools.reduce(lambda left, right: Node("and", (left, right)), [pairs] * 60)
+    assert guard_clauses(node) == (2**60, 60 * 2**60)
+    assert guard_clauses(Node("not", (node,))) == (60, 120)
 
 
 def test_more_than_2000_rules_are_refused_before_they_are_checked(tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stabilitykit.decision import Action
+from stabilitykit.rules import states
 from stabilitykit.rules.load import load_pack
 from tests.rules.packs import expect_problems, load
 
@@ -103,6 +104,38 @@ def test_a_wrong_transition_is_located(tmp_path, code, transition):
 def test_a_wrong_machine_is_located(tmp_path, code, machine):
     """The machine as a whole: states that exist once, can be reached, and were something."""
     expect_problems(tmp_path, START + f"machine: {machine}\n", code)
+
+
+def doubling(pairs: int) -> str:
+    """Write a guard of pairs, each of which doubles the clauses."""
+    return " and ".join(["(any or rule:hot)"] * pairs)
+
+
+def test_a_guard_that_doubles_too_often_is_refused_in_its_place(tmp_path):
+    """Eight pairs unfold into 256 clauses and pass; fifteen are refused by number before anything is built."""
+    load(tmp_path, MACHINE + f"    - {{from: up, to: down, when: {doubling(8)}}}\n")
+    text = MACHINE + THERE + f"    - {{from: up, to: down, when: ¦{doubling(15)}}}\n"
+    (problem,) = expect_problems(tmp_path, text, "SK602")
+    assert problem.message == "the guard unfolds into 32,768 clauses; 256 are allowed"
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "what"),
+    [
+        ("MAX_CLAUSES", 9, "unfold into more than 8 clauses"),
+        ("MAX_GUARD_TESTS", 25, "unfold into clauses of more than 24 parts"),
+        ("MAX_PARTS", 12, "hold more than 11 parts"),
+    ],
+)
+def test_the_guards_of_a_pack_are_counted_together(tmp_path, monkeypatch, limit, used, what):
+    """A pack of many guards, each small enough, is refused as well."""
+    text = MACHINE.replace("transitions:", "¦transitions:") + THERE
+    text += f"    - {{from: up, to: down, when: {doubling(3)}}}\n"
+    monkeypatch.setattr(states, limit, used)
+    load(tmp_path, text.replace("¦", ""))
+    monkeypatch.setattr(states, limit, used - 1)
+    (problem,) = expect_problems(tmp_path, text, "SK602")
+    assert problem.message == f"the guards {what}"
 
 
 def test_two_states_cannot_have_been_one(tmp_path):
