@@ -8,6 +8,8 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from stabilitykit.errors import UsageError
+
 __all__ = [
     "ACTIONS",
     "Action",
@@ -235,6 +237,10 @@ class Explainer(Protocol):
         """Render the whole decision as JSON values."""
 
     @property
+    def pack(self) -> Any:
+        """Give the pack."""
+
+    @property
     def fingerprint(self) -> str:
         """Give the digest of the pack."""
 
@@ -330,7 +336,16 @@ class Decision(tuple[Any, ...]):
         return self._view.to_dict(self)
 
     def receipt(self, done: tuple[str, ...] | list[str]) -> Receipt:
-        """Report actions that the host carried out; pass it as ``Turn(applied=...)``."""
+        """Report actions that the host carried out; pass it as ``Turn(applied=...)``.
+
+        Raises
+        ------
+        UsageError
+            A name that is no action of the pack: our own act would look like trouble.
+        """
+        unknown = [name for name in done if name not in self._view.pack.actions]
+        if unknown:
+            raise UsageError(f"no such action: {', '.join(map(repr, unknown))}")
         return Receipt(self.session_id, self.turn_id, tuple(done))
 
     def __copy__(self) -> Decision:

@@ -63,7 +63,7 @@ class Rows:
 
     def view(self, at: int) -> NDArray[np.float64]:
         """See the row at an address as an array (no copy; only while the row is taken)."""
-        return np.ctypeslib.as_array((ctypes.c_double * self.template.size).from_address(at))
+        return np.frombuffer(memoryview((ctypes.c_double * self.template.size).from_address(at)), np.float64)
 
     def words(self, at: int) -> Any:
         """See the row at an address as whole 64-bit words (no copy)."""

@@ -71,6 +71,8 @@ def _read_mark(call: ast.Call, test: str) -> Mark:
     texts = [v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
     if len(call.args) != 1 or names not in ([], ["figure"]) or len(texts) != len(values) or "|" in "".join(texts):
         raise ValueError(f"{test}: a capability mark is one plain text without '|', and perhaps figure='name'")
+    if names and not re.fullmatch("[a-z_]+", texts[1]):
+        raise ValueError(f"{test}: figure={texts[1]!r} is no name of a figure: small letters and _ only")
     return Mark(texts[0], test, texts[1] if names else "")
 
 

@@ -82,6 +82,7 @@ def test_receipt(decision):
     assert decision.receipt(()).done == ()
 
 
+@pytest.mark.capability("issue 2 §5: a Decision in plain words: state, previous, matches, fired, actions and who asked")
 def test_parts_in_plain_words(decision):
     """State, previous, matches, fired, actions with defaults filled in and who asked."""
     assert (decision.state, decision.previous, decision.fired) == ("broken", "healthy", ("slow",))

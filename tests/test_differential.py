@@ -99,17 +99,24 @@ def soak(part: int) -> int:
     return run(SOAK_TURNS // SOAK_PARTS, 1_000_000 * (part + 1), compiled=None, length=SOAK_STREAM)
 
 
+@pytest.mark.capability(
+    "issue 2 §6: 100,000 random turns on random packs, compiled: no decision differs from the naive engine's"
+)
 @pytest.mark.parametrize("part", range(4))
 def test_compiled_agrees_with_the_oracle(part: int) -> None:
     """100,000 random turns, no different decision."""
     assert run(TURNS // 4, 10_000 * part, compiled=None) >= TURNS // 4
 
 
+@pytest.mark.capability("issue 2 §6: 5,000 random turns, uncompiled: no decision differs from the naive engine's")
 def test_uncompiled_agrees_with_the_oracle() -> None:
     """The plain source, 5,000 random turns."""
     assert run(PLAIN_TURNS, 500_000, compiled=False) >= PLAIN_TURNS
 
 
+@pytest.mark.capability(
+    "issue 2 §6: 5,000 random turns, compiled by numba: no decision differs from the naive engine's"
+)
 @pytest.mark.slow
 def test_numba_agrees_with_the_oracle(tmp_path: Path) -> None:
     """The same kernels compiled by numba alone, 5,000 random turns in a process of its own."""
@@ -131,6 +138,7 @@ def test_numba_agrees_with_the_oracle(tmp_path: Path) -> None:
     assert int(done.stdout) >= PLAIN_TURNS
 
 
+@pytest.mark.capability("issue 2 §6: ten million random turns: no decision differs (make soak)")
 @pytest.mark.soak
 def test_soak() -> None:
     """Ten million random turns, over all processors."""

@@ -137,6 +137,7 @@ class Plain:
 LEVELS = [dict(zip("abc", levels, strict=True)) for levels in itertools.product(range(3), repeat=3)]
 
 
+@pytest.mark.capability("issue 2 §3: machine and guards, every small machine exhaustively")
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize(("bits", "words"), [((0, 1, 2), 1), ((63, 64, 130), 3)])
 def test_every_guard_on_every_verdict(guard: Guard, bits: tuple[int, ...], words: int) -> None:
@@ -164,6 +165,7 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.capability("issue 2 §3: machine and guards, every small machine exhaustively")
 @pytest.mark.parametrize("moves", MACHINES)
 def test_small_machines_exhaustively(moves: list[Move]) -> None:
     """Every sequence of six turns out of calm, warned, critical and blind: 4,096 of them."""

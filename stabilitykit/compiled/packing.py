@@ -11,7 +11,7 @@ from stabilitykit.decision import Fault
 from stabilitykit.signals import SignalSpec
 from stabilitykit.turn import MISSING, is_missing
 
-__all__ = ["HEAD", "MISMATCH", "gather", "make_array_reader", "make_packer", "read_value"]
+__all__ = ["HEAD", "MISMATCH", "domain_of", "gather", "make_array_reader", "make_packer", "read_value"]
 
 MISMATCH: float = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_4241_4421))[0]
 INVALID = float("nan")
@@ -94,3 +94,10 @@ def gather(
         if fault is not None and scalar.reported:
             faults.append(fault)
     return values, faults
+
+
+def domain_of(spec: SignalSpec) -> str:
+    """Say which values a signal may have."""
+    if spec.kind == "enum":
+        return f"one of {', '.join(spec.values)}"
+    return "true or false" if spec.kind == "bool" else f"{spec.lo:g} to {spec.hi:g}"

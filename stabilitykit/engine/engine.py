@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from stabilitykit.compiled import header as c
 from stabilitykit.compiled.program import Program, build_program
 from stabilitykit.decision import Decision, Fault
 from stabilitykit.engine.admission import Admission
+from stabilitykit.engine.door import Door
 from stabilitykit.engine.forks import watch_forks
 from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.identity import check_id
@@ -61,22 +61,23 @@ class Engine:
         log_key: bytes | None = None,
         limits: tuple[int, int] = (16384, 65536),
     ) -> None:
-        self._lock = threading.Lock()
+        if not isinstance(program, Program):
+            raise UsageError(f"build an engine with Engine.load({program!r:.40})")
         self._live = Generation(program, 1, compiled)
         self._compiled = compiled
         self._limits = limits
         self._clock = clock
         self._ttl = float("inf") if ttl_s is None else ttl_s
         self._journal = Journal(log_key or secrets.token_bytes(16))
+        self._events, self._door = self._journal.waiting, Door(self._journal)
+        self._lock = self._door.lock
         self._functions: dict[str, Callable[[Turn], Any]] = {}
         self.sessions = SessionStore(capacity, ttl_s, clock, self._journal.dropped)
         self._scopes = Scopes(sample_ttl_s)
         self._admission = Admission(self.sessions, snapshots)
         self._stepping = Stepping(self.sessions, self._admission, self._scopes, self._journal, self._functions)
-        self._find = self.sessions.live.get
-        self._touch = self.sessions.live.move_to_end
-        self._find_kept = self.sessions.kept.get
-        self._touch_kept = self.sessions.kept.move_to_end
+        self._find, self._touch = self.sessions.live.get, self.sessions.live.move_to_end
+        self._find_kept, self._touch_kept = self.sessions.kept.get, self.sessions.kept.move_to_end
         self._set_narrow()
         watch_forks(self)
 
@@ -88,7 +89,13 @@ class Engine:
         params: Mapping[str, Any] | None = None,
         row_limit: int = 16384,
         vector_limit: int = 65536,
-        **options: Any,
+        capacity: int = 100_000,
+        ttl_s: float | None = 3600.0,
+        clock: Callable[[], float] = time.monotonic,
+        sample_ttl_s: float | None = 60.0,
+        snapshots: int = 0,
+        compiled: bool | None = None,
+        log_key: bytes | None = None,
     ) -> Engine:
         """Load a pack and build an engine for it.
 
@@ -100,20 +107,25 @@ class Engine:
             Values of the pack's params.
         row_limit, vector_limit
             Most bytes one session's row and vectors may take.
-        **options
-            ``capacity`` (sessions held), ``ttl_s``, ``clock``, ``sample_ttl_s``, ``snapshots``
-            (turns kept for ``fork(at_turn=)``), ``compiled`` (None: where numba works),
-            ``log_key`` (bytes that hash identities in logs).
+        capacity, ttl_s, clock
+            Most sessions held, seconds of silence after which one is forgotten, and what measures them.
+        sample_ttl_s
+            Age after which a stored sample of a replica or device no longer counts (None: it always does).
+        snapshots
+            Turns of each session kept for ``fork(at_turn=)``.
+        compiled, log_key
+            False: plain Python instead of machine code. Bytes that hash identities in logs (None: new ones).
 
         Raises
         ------
         PackError
             With every located problem of the files.
         """
-        limits = (row_limit, vector_limit)
+        program = build_program(_load(sources, params), row_limit=row_limit, vector_limit=vector_limit)
         return cls(
-            build_program(_load(sources, params), row_limit=limits[0], vector_limit=limits[1]), limits=limits, **options
-        )
+            program, capacity=capacity, ttl_s=ttl_s, clock=clock, sample_ttl_s=sample_ttl_s, snapshots=snapshots,
+            compiled=compiled, log_key=log_key, limits=(row_limit, vector_limit),
+        )  # fmt: skip
 
     @property
     def pack(self) -> Pack:
@@ -132,13 +144,13 @@ class Engine:
 
         Raises
         ------
-        TurnError
-            Not a Turn, or an identity or turn id that can never work; nothing has changed.
-        UnknownSignal
-            ``turn.extra`` names a signal that the pack does not declare; nothing has changed.
+        TurnError, UnknownSignal
+            Not exactly a Turn; an id that can never work; an ``extra`` the pack does not declare. Nothing has changed.
         """
         if type(turn) is not Turn:
-            raise TurnError(f"evaluate takes a Turn, not {type(turn).__name__}")
+            raise TurnError(f"evaluate takes exactly a Turn, not {type(turn).__name__}")
+        if self._functions:  # the host's own code will run inside
+            return self._asking(turn)
         lock = self._lock
         lock.acquire()  # `with` takes twice as long
         try:
@@ -159,7 +171,6 @@ class Engine:
                 or (turn.model is not session.model and turn.model is not None)
                 or turn.applied is not None
                 or turn.extra is not None
-                or self._functions
             ):
                 return self._stepping.unusual(live, turn)
             replica, device, flags, faults = place = self._scopes.place(live, turn) if live.is_wide else self._narrow
@@ -184,6 +195,12 @@ class Engine:
             return decision
         finally:
             lock.release()
+            if self._events:
+                self._journal.flush()
+
+    def _asking(self, turn: Turn) -> Decision:
+        with self._door:
+            return self._stepping.unusual(self._live, turn)
 
     def observe(
         self,
@@ -204,7 +221,7 @@ class Engine:
         UsageError
             A name that is no replica or device signal; nothing has changed.
         """
-        with self._lock:
+        with self._door:
             live = self._live
             check_id(tenant, "tenant")
             scopes = self._scopes.sampled(live, replica, device, signals)
@@ -220,7 +237,7 @@ class Engine:
         """
         if turn.__class__ is not Turn:
             raise TurnError(f"peek takes a Turn, not {type(turn).__name__}")
-        with self._lock:
+        with self._door:
             return self._stepping.unusual(self._live, turn, is_peek=True)
 
     def replay(
@@ -247,7 +264,7 @@ class Engine:
         """
         from stabilitykit.engine.columns import replay_columns
 
-        with self._lock:
+        with self._door:
             return replay_columns(self, columns, session, turn, replica, device, tenant)
 
     def warmup(self) -> bool:
@@ -277,7 +294,7 @@ class Engine:
             No such session, the new one exists, or that turn is not kept any more.
         """
         key = _key(tenant, new_session)
-        with self._lock:
+        with self._door:
             source = self._found(tenant, session_id)
             if self.sessions.find(key) is not None:
                 raise UsageError("the new session exists already")
@@ -285,7 +302,7 @@ class Engine:
 
     def forget(self, session_id: Any, *, tenant: Any = "") -> bool:
         """Drop a session's memory; tells whether there was one."""
-        with self._lock:
+        with self._door:
             return self.sessions.remove(_key(tenant, session_id))
 
     def export(self, session_id: Any, *, tenant: Any = "") -> bytes:
@@ -296,7 +313,7 @@ class Engine:
         UsageError
             No such session.
         """
-        with self._lock:
+        with self._door:
             return export_session(self._found(tenant, session_id), self._live)
 
     def restore(self, blob: bytes) -> Any:
@@ -307,7 +324,7 @@ class Engine:
         BlobError
             Damaged, newer, or of another pack; nothing has changed.
         """
-        with self._lock:
+        with self._door:
             session = restore_session(blob, self._live)
             self.sessions.remove(session.key)
             session.kept = session.decision is not None and self._live.keeps(session.decision._code & 255)
@@ -325,7 +342,7 @@ class Engine:
             raise UsageError(f"the pack declares no signal {name!r}")
 
         def register(fn: Callable[[Turn], Any]) -> Callable[[Turn], Any]:
-            with self._lock:
+            with self._door:
                 self._functions[name] = fn
             return fn
 
@@ -341,7 +358,7 @@ class Engine:
         """
         program = build_program(_load(sources, params), row_limit=self._limits[0], vector_limit=self._limits[1])
         fresh = Generation(program, 0, self._compiled)
-        with self._lock:
+        with self._door:
             steps, report = plan_migration(self._live.program, program)
             fresh.follow(self._live, steps)
             if fresh.depth > _KEEP_GENERATIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["known_names", "reason_line", "reasons", "render", "shown", "to_dict"]
 
+_HOLDS = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
 _PLAIN_UNITS = ("", "count", "ratio", "bool", "enum", "number")
 
 
@@ -176,6 +178,9 @@ def reason_line(r: Reason) -> str:
     """Say in one phrase what was compared: signal, value, threshold, margin."""
     if math.isnan(r.value) or math.isnan(r.threshold):
         return f"{r.signal} unknown, kept from before"
+    if r.margin < 0 or not _HOLDS[r.op](r.value, r.threshold):
+        value, threshold = shown(r.value, r.unit, r.signal), shown(r.threshold, r.unit, r.signal)
+        return f"{r.signal} = {value}, no longer {r.op} {threshold}, kept from before"
     margin = "" if r.unit in ("bool", "enum") else f", margin {shown(r.margin, r.unit)}"
     return f"{r.signal} = {shown(r.value, r.unit, r.signal)} {r.op} {shown(r.threshold, r.unit, r.signal)}{margin}"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stabilitykit.compiled import header as c
 from stabilitykit.compiled.arrays import Arrays
-from stabilitykit.compiled.packing import gather, make_array_reader, make_packer
+from stabilitykit.compiled.packing import domain_of, gather, make_array_reader, make_packer
 from stabilitykit.compiled.program import Program, Span, walk
 from stabilitykit.compiled.run import run_pass
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
@@ -224,7 +224,7 @@ class Generation:
         words = self.program.fault_words
         for k, scalar in enumerate(self.program.scalars):
             if self.out_words[k >> 6] >> (k & 63) & 1:
-                faults.append(Fault("invalid", scalar.spec.name))
+                faults.append(Fault("invalid", scalar.spec.name, domain_of(scalar.spec)))
             if self.out_words[words + (k >> 6)] >> (k & 63) & 1:
                 faults.append(Fault("unit_suspect", scalar.spec.name, "about a thousand times its usual size"))
         for k, a in enumerate(self.program.arrays, len(self.program.scalars)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import deque
 from typing import Any
 
 import structlog
@@ -32,28 +33,43 @@ class Journal:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        self.waiting: deque[Decision | dict[str, Any]] = deque()
+        """Events noted under the engine's lock; ``flush`` writes them without it."""
 
     def changed(self, decision: Decision) -> None:
-        """Log that a session, replica or device entered another state."""
-        if self._is_off():
-            return
-        self._write(
-            "state_changed",
-            scope=decision.scope,
-            id=hashed(decision.session_id, self._key),
-            turn_id=decision.turn_id,
-            previous=decision.previous,
-            state=decision.state,
-            rules=[m.rule for m in decision.matches],
-            pack=decision.fingerprint[:12],
-            generation=decision.generation,
-        )
+        """Note that a session, replica or device entered another state."""
+        if not self._is_off():
+            self.waiting.append(decision)
 
     def dropped(self, session: Session, why: str) -> None:
-        """Log a session that left for want of room or by age when it was in trouble."""
+        """Note a session that left for want of room or by age when it was in trouble."""
         if session.kept and not self._is_off():
             state = session.decision.state if session.decision is not None else ""
-            self._write("session_dropped", id=hashed(session.key[1], self._key), why=why, state=state)
+            self.waiting.append({"id": hashed(session.key[1], self._key), "why": why, "state": state})
+
+    def flush(self) -> None:
+        """Write what was noted; a slow handler keeps nobody else waiting."""
+        while self.waiting:
+            try:
+                event = self.waiting.popleft()
+            except IndexError:  # another thread took it
+                return
+            if isinstance(event, dict):
+                self._write("session_dropped", **event)
+            else:
+                self._write("state_changed", **self._fields(event))
+
+    def _fields(self, decision: Decision) -> dict[str, Any]:
+        return {
+            "scope": decision.scope,
+            "id": hashed(decision.session_id, self._key),
+            "turn_id": decision.turn_id,
+            "previous": decision.previous,
+            "state": decision.state,
+            "rules": [m.rule for m in decision.matches],
+            "pack": decision.fingerprint[:12],
+            "generation": decision.generation,
+        }
 
     @staticmethod
     def _is_off() -> bool:

@@ -34,6 +34,9 @@ def kernel(fn: F | None = None, *, fastmath: Set[str] = frozenset(), wide: bool 
         raise ValueError(f"only {sorted(_ALLOWED)} keep NaN and infinity as they are")
 
     def mark(fn: F) -> F:
+        if fn.__code__.co_freevars:
+            names = ", ".join(fn.__code__.co_freevars)
+            raise TypeError(f"{fn.__qualname__}: a kernel reads no variables of an enclosing function ({names})")
         KERNELS[f"{fn.__module__}.{fn.__qualname__}"] = fn
         if fastmath:
             fn.__kernel_options__ = {"fastmath": dict.fromkeys(sorted(fastmath), True)}  # type: ignore[attr-defined]

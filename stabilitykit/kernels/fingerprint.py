@@ -72,7 +72,16 @@ def _reached(fn: Callable[..., Any]) -> Iterator[tuple[object, ...]]:
                     todo.append(value)
                 yield (name, value.__module__, value.__qualname__)
             else:
-                yield (name, _constant(value))
+                yield (name, _constant(value), *_attributes(value, code.co_names))
+
+
+def _attributes(owner: object, names: tuple[str, ...], seen: tuple[object, ...] = ()) -> Iterator[object]:
+    """Yield what a function may read through a module or a class: numba freezes these as constants, too."""
+    if isinstance(owner, ModuleType | type) and owner not in seen:
+        for name in names:
+            if hasattr(owner, name):
+                value = getattr(owner, name)
+                yield (name, _constant(value), *_attributes(value, names, (*seen, owner)))
 
 
 def _constant(value: Any) -> object:
@@ -81,7 +90,7 @@ def _constant(value: Any) -> object:
         return tuple(_constant(item) for item in value)
     if hasattr(value, "tobytes") and not isinstance(value, type):
         return (str(value.dtype), value.shape, value.tobytes())
-    if isinstance(value, int | float | str | None):
+    if isinstance(value, int | float | complex | str | bytes | None):
         return value
     return value.__name__ if isinstance(value, ModuleType) else type(value).__qualname__
 

@@ -9,9 +9,12 @@ compiler of everything that is not in here: an unknown construct raises ``Unsupp
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from stabilitykit.kernels.calls import CALLS, INTRINSIC
 from stabilitykit.kernels.fingerprint import is_kernel
@@ -45,6 +48,8 @@ class Module:
             tree = tree_of(fn)
             if tree is None or len(tree.args.args) != len(kinds):
                 raise Unsupported(f"{fn.__qualname__}: no source, or not its arguments")
+            if fn.__code__.co_freevars:
+                raise Unsupported(f"{fn.__qualname__}: variables of an enclosing function")
             symbol = f"{fn.__name__}.{len(self._done)}"
             self._done[key] = (symbol, None)  # a recursion would find no kind
             work = _Function(self, fn, tree, kinds)
@@ -74,7 +79,7 @@ class _Function:
         """Walk the function until no variable gets wider; gives its assembly."""
         while True:
             before = (dict(self.variables), self.result)
-            self.b = Builder(self.fast)
+            self.b = Builder(self.fast, self.module.declared)
             self.places = {name: self.b.slot(kind) for name, kind in self.variables.items()}
             self.loops: list[tuple[Any, Any]] = []
             for a, kind in zip(self.tree.args.args, self.kinds, strict=True):
@@ -82,6 +87,8 @@ class _Function:
             self._run(self.tree.body)
             if self.result is None:
                 self.result = "void"
+            if self.result != "void" and self.b.is_open():
+                raise Unsupported("a way to the end without a result")
             self.b.end("ret void" if self.result == "void" else "unreachable")
             if before == (self.variables, self.result):
                 break
@@ -194,7 +201,7 @@ class _Function:
 
     def _do_Return(self, node: ast.Return) -> None:  # noqa: N802
         if node.value is None:
-            self.result = self.result or "void"
+            self.result = "void" if self.result is None else join(self.result, "void")
             self.b.end("ret void")
             return
         value = self.value(node.value)
@@ -239,6 +246,8 @@ class _Function:
         return found
 
     def _truth(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.BoolOp):
+            return self._both(node, self._truth)
         return self.b.convert(self.value(node), "i1")
 
     def _parts(self, node: ast.expr, count: int) -> list[Value]:
@@ -283,9 +292,18 @@ class _Function:
         return found
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Value:  # noqa: N802
+        return self._both(node, self._condition)
+
+    def _condition(self, node: ast.expr) -> Value:
+        value = self.value(node)
+        if value.kind != "i1":  # Python gives the operand itself, whose kind depends on the way taken
+            raise Unsupported(f"'and' or 'or' that gives {value.kind}")
+        return value
+
+    def _both(self, node: ast.BoolOp, operand: Callable[[ast.expr], Value]) -> Value:
         place, after = self.b.slot("i1"), self.b.block("both")
         for k, part in enumerate(node.values):
-            value = self._truth(part)
+            value = operand(part)
             self.b.do(f"store i1 {value.text}, ptr {place}")
             if k + 1 < len(node.values):
                 more = self.b.block("next")
@@ -332,7 +350,10 @@ class _Function:
                 or (space["__builtins__"][node.id] if isinstance(space["__builtins__"], dict) else None)
             )
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            return getattr(self._static(node.value), node.attr, None)
+            owner = self._static(node.value)
+            if owner is not math and owner is not np:  # anything else can change under the cache
+                raise Unsupported(f"an attribute of {node.value.id}")
+            return getattr(owner, node.attr, None)
         return None
 
     def _of_Call(self, node: ast.Call) -> Value:  # noqa: N802

@@ -87,6 +87,7 @@ class _Block:
         self.label = label
         self.lines: list[str] = []
         self.is_closed = False
+        self.is_reached = False
 
 
 class Builder:
@@ -96,14 +97,18 @@ class Builder:
     ----------
     fast
         Freedoms of float arithmetic, as LLVM spells them.
+    declared
+        The module's declarations by name, to add to.
     """
 
-    def __init__(self, fast: str) -> None:
+    def __init__(self, fast: str, declared: dict[str, str]) -> None:
         self._fast = fast
+        self._declared = declared
         self._count = 0
         self.slots: list[str] = []
         self.blocks: list[_Block] = []
         self.now = self.enter(self.block("body"))
+        self.now.is_reached = True
 
     # -- blocks
 
@@ -124,12 +129,19 @@ class Builder:
             self.now.lines.append(text)
             self.now.is_closed = True
 
+    def is_open(self) -> bool:
+        """Tell whether some way through the function leads to here."""
+        return self.now.is_reached and not self.now.is_closed
+
     def jump(self, to: _Block) -> None:
         """Close the current block by going on in another."""
+        to.is_reached |= self.is_open()
         self.end(f"br label %{to.label}")
 
     def branch(self, condition: Value, yes: _Block, no: _Block) -> None:
         """Close the current block by going on in one of two."""
+        yes.is_reached |= self.is_open() and condition.text != "0"
+        no.is_reached |= self.is_open() and condition.text != "1"
         self.end(f"br i1 {condition.text}, label %{yes.label}, label %{no.label}")
 
     def do(self, text: str) -> None:
@@ -174,15 +186,16 @@ class Builder:
 
     def moved(self, pointer: Value, index: Value) -> Value:
         """Give the block that starts some elements further."""
-        return Value(self._element(pointer, index)[2], pointer.kind)
+        # Not inbounds: the block may be null, as an array that is absent on this turn is.
+        return Value(self._element(pointer, index, "")[2], pointer.kind)
 
-    def _element(self, pointer: Value, index: Value) -> tuple[str, tuple[str, str], str]:
+    def _element(self, pointer: Value, index: Value, word: str = " inbounds") -> tuple[str, tuple[str, str], str]:
         if pointer.kind[0] != "*" or pointer.kind[1:] not in BLOCKS:
             raise Unsupported(f"an index into {pointer.kind}")
         name = pointer.kind[1:]
         at = self.convert(index, "i64").text
         found = BLOCKS[name]
-        return name, found, self.emit(f"getelementptr inbounds {found[0]}, ptr {pointer.text}, i64 {at}", "i64").text
+        return name, found, self.emit(f"getelementptr{word} {found[0]}, ptr {pointer.text}, i64 {at}", "i64").text
 
     # -- arithmetic
 
@@ -209,6 +222,10 @@ class Builder:
         }.get((a, kind[0]))  # fmt: skip
         if step is None:
             raise Unsupported(f"{a} as {kind}")
+        if step.startswith("fpto"):  # defined for NaN and numbers too large, where Python raises
+            name = f"llvm.{step}.sat.{llvm(kind)}.{a}"
+            self._declared[name] = f"declare {llvm(kind)} @{name}({llvm(a)})"
+            return self.emit(f"call {llvm(kind)} @{name}({llvm(a)} {text})", kind)
         return self.emit(f"{step} {llvm(a)} {text} to {llvm(kind)}", kind)
 
     def part(self, value: Value, k: int, kind: Kind) -> Value:

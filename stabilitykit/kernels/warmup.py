@@ -47,12 +47,13 @@ def warm_up(fn: Callable[..., Any], kinds: tuple[str, ...], detectors: Sequence[
     Returns
     -------
     Warm or None
-        None when there is no working compiler: the plain functions are the engine then.
+        None when there is no working compiler: the plain functions are the engine then. A compiler that is
+        there and fails is reported once, as a warning.
     """
     if not is_available():
         return None
     try:
         return Warm(compile_entry(fn, kinds), tuple(compile_detector(kernel).address for kernel in detectors))
     except Exception as problem:  # a compiler fails in its own ways, and none of them may stop a turn
-        report("compile_failed", problem)
+        report("compile_failed", problem, warn=True)
         return None

@@ -29,6 +29,7 @@ def test_version(run):
     assert run("--version").out.strip() == f"stabilitykit {__version__}"
 
 
+@pytest.mark.capability("issue 2 §7: exit codes 0, 1, 2 and 3")
 @pytest.mark.parametrize(
     "arguments",
     [("nonsense",), ("replay", "--bogus"), ("explain",), ("replay", "--param", "x"), ("rules", "show")],
@@ -41,6 +42,7 @@ def test_wrong_use_ends_with_2(run, arguments):
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.capability("issue 2 §7: exit codes 0, 1, 2 and 3")
 def test_internal_error_is_one_line(run, monkeypatch):
     """An error of ours ends with 3 and one line; --debug, wherever it stands, adds the traceback."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.capability("issue 2 §7: `check`: problems, memory per session, `--signals`")
 def test_sound_pack(run, pack):
     """A sound pack ends with 0 and says what it costs."""
     ran = run("check", pack)
@@ -13,6 +16,7 @@ def test_sound_pack(run, pack):
     assert "device" not in ran.out
 
 
+@pytest.mark.capability("issue 2 §7: `check`: problems, memory per session, `--signals`")
 def test_bad_pack_shows_every_problem(run, pack):
     """Each problem comes with its place, a caret and a hint; the command ends with 2."""
     pack.write_text(pack.read_text().replace("itl_ms > params", "itl_sm > params").replace("warning", "warnin"))
@@ -27,12 +31,18 @@ def test_bad_pack_shows_every_problem(run, pack):
 
 def test_warning_is_a_finding(run, pack):
     """A guard that no rule can satisfy ends with 1."""
-    pack.write_text(pack.read_text().replace("severity: critical", "severity: warning"))
+    machine = (
+        "machine:\n  override: true\n  initial: healthy\n  states: [{state: healthy}, {state: broken}]\n"
+        "  transitions:\n    - {from: [healthy], to: broken, when: any critical}\n"
+        "    - {from: [broken], to: healthy, after: 5 turns}\n"
+    )
+    pack.write_text(pack.read_text().replace("severity: critical", "severity: warning") + machine)
     ran = run("check", pack)
     assert ran.code == 1
     assert "warning: no rule is critical" in ran.out
 
 
+@pytest.mark.capability("issue 2 §7: `check`: problems, memory per session, `--signals`")
 def test_rules_that_a_log_cannot_make_run(run, pack, log):
     """--signals names them and the signals they lack."""
     ran = run("check", pack, "--signals", log)

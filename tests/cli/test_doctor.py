@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stabilitykit import __version__
 from stabilitykit.kernels.compile import is_available
 from stabilitykit.rules.shipped import shipped_names
 
 
+@pytest.mark.capability("issue 2 §7: `doctor`")
 def test_facts(run):
     """Versions, compiler, cache and packs, as text and as JSON."""
     assert "compiler" in run("doctor").out
@@ -16,6 +19,7 @@ def test_facts(run):
     assert found["packs"]["shipped"] == list(shipped_names())
 
 
+@pytest.mark.capability("issue 2 §7: `doctor`")
 def test_cache_that_cannot_be_used(run, monkeypatch, tmp_path):
     """An unusable cache is seen."""
     (tmp_path / "file").write_text("")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.capability("issue 2 §7: `explain`: one turn of a recording")
 def test_one_turn(run, pack, log):
     """The turn is explained: state, rule, value, threshold, streak and what would have avoided it."""
     ran = run("explain", log, "--turn", "3", "--pack", pack)

@@ -28,6 +28,7 @@ def test_plain_keeps_words_of_any_language():
     assert output.plain("会话 ä-1") == "会话 ä-1"
 
 
+@pytest.mark.capability("issue 2 §7: NO_COLOR; plain text when not a terminal")
 @pytest.mark.parametrize(
     ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
@@ -44,6 +45,7 @@ def test_colour_is_for_terminals(monkeypatch, environment, coloured):
     assert "bad" in stream.getvalue()
 
 
+@pytest.mark.capability("issue 2 §7: NO_COLOR; plain text when not a terminal")
 def test_no_colour_in_a_pipe(capsys):
     """What is no terminal gets plain text."""
     output.line(("bad", "bold red"), " rest")

@@ -17,6 +17,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.capability("issue 2 §1: a progress bar on long input, on a terminal only")
 @pytest.mark.parametrize(
     ("is_terminal", "size", "shown"), [(True, 5000, True), (True, 10, False), (False, 5000, False)]
 )

@@ -33,6 +33,7 @@ def test_all_prints_every_turn(run, pack, log):
     assert "turn 3" not in run("replay", log, "--pack", pack, "-q").out
 
 
+@pytest.mark.capability("issue 2 §7: `replay --json`: decisions and summary on stdout, nothing else")
 def test_json_lines(run, pack, log):
     """--json gives each decision and then the summary, and nothing else on stdout."""
     *decisions, summary = run("replay", log, "--pack", pack, "--json").records
@@ -45,6 +46,7 @@ def test_json_lines(run, pack, log):
     assert summary["faults"] == [{"kind": "invalid", "signal": "ttft_ms", "count": 1}]
 
 
+@pytest.mark.capability("issue 2 §7: exit codes 0, 1, 2 and 3")
 def test_fail_on(run, pack, log):
     """A state that was reached ends with 1 only when it was asked for."""
     assert run("replay", log, "--pack", pack, "--fail-on", "broken").code == 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.capability("issue 2 §7: `rules ls` and `rules show`")
 def test_ls(run, pack):
     """Every rule has a line with severity, scope and what it needs."""
     out = run("rules", "ls", "--pack", pack).out
@@ -11,6 +14,7 @@ def test_ls(run, pack):
     assert "replica-busy  info      replica  1 sample" in out
 
 
+@pytest.mark.capability("issue 2 §7: `rules ls` and `rules show`")
 def test_show(run, pack):
     """A rule is shown with condition, signals, actions and place."""
     out = run("rules", "show", "itl-slow", "--pack", pack).out

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stabilitykit.signals import CATALOGUE
 
 
+@pytest.mark.capability("issue 2 §7: `signals`: the catalogue and a pack's own")
 def test_catalogue(run):
     """Every signal has a line; who derives it is said, the others are the host's."""
     out = run("signals").out
@@ -13,6 +16,7 @@ def test_catalogue(run):
     assert "host only" in out
 
 
+@pytest.mark.capability("issue 2 §7: `signals`: the catalogue and a pack's own")
 def test_declared_signals(run, pack):
     """--pack adds the signals that a pack declares."""
     pack.write_text(pack.read_text() + "signals:\n  mood: {unit: ratio, doc: how it feels}\n")

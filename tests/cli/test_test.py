@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+import pytest
 
+
+@pytest.mark.capability("issue 2 §7: `test`: cases, `--junit`")
 def test_cases_that_hold(run, pack):
     """All cases hold: 0."""
     ran = run("test", pack)
@@ -12,6 +15,7 @@ def test_cases_that_hold(run, pack):
     assert "2 cases hold" in ran.out
 
 
+@pytest.mark.capability("issue 2 §7: `test`: cases, `--junit`")
 def test_case_that_fails(run, pack):
     """A case that fails is named with its place and the difference: 1."""
     cases = pack.with_name("demo.test.yaml")
@@ -40,6 +44,7 @@ def test_pack_without_cases(run, pack):
     assert "no cases" in ran.out
 
 
+@pytest.mark.capability("issue 2 §7: `test`: cases, `--junit`")
 def test_junit(run, pack, tmp_path):
     """--junit writes what a CI reads; control characters do not break it."""
     cases = pack.with_name("demo.test.yaml")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stabilitykit.kernels.compile import is_available
 
 
+@pytest.mark.capability("issue 2 §6: `warmup` for image builds")
 def test_warmup(run):
     """It says whether packs are compiled: 0, or 1 where there is no compiler."""
     ran = run("warmup", "base", "--json")

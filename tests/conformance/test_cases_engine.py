@@ -9,6 +9,9 @@ from tests.conformance.generate import FOLDER
 from tests.conformance.run import load_pack_of, read_cases, run_case
 
 
+@pytest.mark.capability(
+    "issue 2 §3: over 1,000 conformance cases hold on the compiled, the uncompiled and the naive engine"
+)
 @pytest.mark.filterwarnings("ignore:(overflow|divide by zero|invalid value) encountered:RuntimeWarning")
 @pytest.mark.parametrize("compiled", [False, None], ids=["plain", "machine"])
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)

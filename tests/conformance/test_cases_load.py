@@ -36,6 +36,9 @@ def is_as_named(wanted: dict[str, Any], found: Problem) -> bool:
     )
 
 
+@pytest.mark.capability(
+    "issue 2 §3: over 1,000 conformance cases hold on the compiled, the uncompiled and the naive engine"
+)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_packs_load_or_are_refused_as_named(path, tmp_path):
     """All problems are found, in their order, and no others."""
@@ -55,6 +58,7 @@ def test_names_are_unique():
     assert len(names) == len(set(names))
 
 
+@pytest.mark.capability("issue 2 §3: every conformance case names its sentence of the specification")
 def test_each_case_names_its_sentence():
     """A case that cannot say which sentence it checks is not needed."""
     nameless = [c["name"] for p in PATHS for c in read_cases(p) if not c.get("sentence") or not c.get("section")]

@@ -44,7 +44,7 @@ def sample(signal: str, rng: np.random.Generator) -> Any:
     """Draw a plausible value of a signal; one in twenty is an extreme of its domain."""
     known = CATALOGUE.get(signal)
     if known is None:
-        return float(rng.lognormal(3.0, 1.0))
+        return float(rng.choice([-1e300, 1e300, 2.0**63]) if rng.random() < 0.05 else rng.lognormal(3.0, 1.0))
     if known.kind == "array":
         n = LENGTHS.get(signal, int(rng.integers(1, 12)))
         if "logprobs" in signal:
@@ -53,7 +53,7 @@ def sample(signal: str, rng: np.random.Generator) -> Any:
             return rng.standard_normal(n).astype(np.float32)
         return rng.permutation(40)[:n].astype(np.int64) if signal == "top_token_ids" else rng.integers(0, 40, n)
     if rng.random() < 0.05:
-        return float(rng.choice([known.lo, min(known.hi, 2.0**53)]))
+        return float(rng.choice([known.lo, min(known.hi, 2.0**53), known.hi]))
     if known.unit == "ratio":
         return float(rng.uniform(0, 1))
     value = float(rng.lognormal(3.0, 1.0))

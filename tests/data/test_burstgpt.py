@@ -14,9 +14,7 @@ def levels(shared_data) -> dict[int, Row]:
     return {int(scale): row for scale, row in burst(shared_data).items()}
 
 
-@pytest.mark.capability(
-    "issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts", figure="burstgpt"
-)
+@pytest.mark.capability("issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts")
 def test_a_server_that_keeps_up_is_never_called_saturated(levels):
     """Load 100: no sample; load 200: at most one short episode, of ten samples (5 s)."""
     assert levels[100]["episodes"] == 0
@@ -24,6 +22,7 @@ def test_a_server_that_keeps_up_is_never_called_saturated(levels):
     assert levels[200]["saturated_samples"] <= 10
 
 
+@pytest.mark.capability("issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts")
 def test_a_server_that_does_not_keep_up_is_called_once_and_for_long(levels):
     """From load 400 on there is one episode, told once, of at least a seventh of the run."""
     for scale in SCALES[2:]:
@@ -33,6 +32,7 @@ def test_a_server_that_does_not_keep_up_is_called_once_and_for_long(levels):
     assert levels[1500]["saturated_samples"] > levels[400]["saturated_samples"]
 
 
+@pytest.mark.capability("issue 2 §7: eight load levels of a real vLLM server, saturation told from bursts")
 def test_kv_usage_would_have_said_nothing(levels):
     """The cache is never half full, at no load: usage alone is no measure of pressure."""
     assert 0.4 < max(row["greatest_kv_usage"] for row in levels.values()) < 0.5

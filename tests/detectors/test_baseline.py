@@ -13,6 +13,7 @@ from tests.detectors.compare import check_agreement, latencies
 from tests.naive.baseline import BaselineTwin
 
 
+@pytest.mark.capability("issue 2 §4: `baseline` is its naive twin")
 @given(latencies, st.sampled_from([0.05, 0.5, 1.0]), st.sampled_from([1, 2, 20]))
 def test_is_naive_twin(rows, alpha, warmup):
     """The kernel is its naive twin to the bit, extremes and unknown turns among them."""

@@ -45,6 +45,7 @@ def fired(rows, **settings):
     return [n for n, t in enumerate(turns, start=1) if t["is_drift"] == 1]
 
 
+@pytest.mark.capability("issue 2 §4: `intent_drift` is its naive twin, every method")
 @given(st.lists(vectors, max_size=25), use)
 def test_is_naive_twin(rows, settings):
     """The kernel is its naive twin, whose sums are exact: zero, huge, short and non-finite vectors among them."""
@@ -82,13 +83,16 @@ def test_unusable_vector_changes_nothing(bad, method):
     assert str(holed[:3] + holed[4:]) == str(plain)
 
 
-@pytest.mark.capability("a change of topic is seen on the turn it happens, from the second turn on")
+@pytest.mark.capability(
+    "issue 2 §4: `intent_drift`: a change of topic is seen on the turn it happens, from the second turn on"
+)
 def test_prior_fires_from_the_first_distance():
     """With the prior there is a verdict on turn 2; the first turn has nothing to be compared with."""
     assert fired(directions([0.0, 2.0])) == [2]
     assert math.isnan(trace(INTENT_DRIFT, directions([0.0]), {"dim": 2})[0]["is_drift"])
 
 
+@pytest.mark.capability("issue 2 §4: `intent_drift`: source_corrected fires where source_as_written cannot")
 def test_corrected_fires_where_the_source_cannot():
     """One large distance after small ones: found by the corrected rule, never by the rule as written."""
     rows = directions([0.0, 0.3, 0.1, 0.4, 0.2, 0.5, 2.1])
@@ -120,6 +124,9 @@ def written_source_fires(tie_guard):
     return count
 
 
+@pytest.mark.capability(
+    "issue 2 §4: `intent_drift`: source_as_written never fires, exactly or, with the guard, in floats"
+)
 def test_source_as_written_never_fires_with_the_guard():
     """Its z-score cannot exceed 2, and rounding is not taken for news."""
     assert written_source_fires(True) == 0
@@ -130,6 +137,9 @@ def test_source_as_written_fires_at_random_without_the_guard():
     assert 0 < written_source_fires(False) < 300
 
 
+@pytest.mark.capability(
+    "issue 2 §4: `intent_drift`: source_as_written never fires, exactly or, with the guard, in floats"
+)
 @given(st.lists(st.integers(0, 5), min_size=6, max_size=30), st.sampled_from([2, 3, 5]))
 def test_source_as_written_never_fires(steps, window):
     """Whatever the distances, k = 2 is out of reach of a window of at most 5 that holds the value."""

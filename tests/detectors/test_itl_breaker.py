@@ -31,12 +31,14 @@ def over(turns):
     return [None if math.isnan(t["is_over"]) else int(t["is_over"]) for t in turns]
 
 
+@pytest.mark.capability("issue 2 §4: `itl_breaker` is its naive twin, p90, static and EWMA")
 @given(latencies, use)
 def test_is_naive_twin(rows, settings):
     """The kernel is its naive twin to the bit, extremes, ties and unknown turns among them."""
     check_agreement(ITL_BREAKER, ItlBreakerTwin, rows, settings)
 
 
+@pytest.mark.capability("issue 2 §4: `itl_breaker` is its naive twin, p90, static and EWMA")
 def test_every_binary_run_is_naive_twin():
     """So it is for every sequence of slow and healthy turns of length 8 after warm-up."""
     for tail in itertools.product([40.0, 120.0], repeat=8):
@@ -82,7 +84,7 @@ def test_freeze_is_counted_anew():
     assert [round(t["baseline_ms"]) for t in turns[1:]] == [41, 41, 102, 102, 252]
 
 
-@pytest.mark.capability("a slowdown is told from the conversation's own latency")
+@pytest.mark.capability("issue 2 §4: `itl_breaker`: a slowdown is told from the conversation's own latency")
 def test_slowdown_is_over():
     """Three times the usual gap is over, an ordinary turn is not."""
     assert over(trace(ITL_BREAKER, [*WARM, 42.0, 120.0, 41.0]))[20:] == [0, 1, 0]

@@ -50,6 +50,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.capability("issue 2 §4: `position_offset` is its naive twin")
 @given(st.lists(TURNS, max_size=8), SETTINGS)
 def test_equals_the_naive_twin(turns, settings):
     """Any rows and counts: kernel and twin agree, unknowns included."""

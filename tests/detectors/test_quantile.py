@@ -17,6 +17,7 @@ BOUND = 1 / 64
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
 
+@pytest.mark.capability("issue 2 §4: `quantile` is its naive twin and within 1.6 % of numpy's")
 @given(latencies, st.sampled_from([0.01, 1.0, 1e-9, 3e4]))
 def test_is_naive_twin(rows, lowest):
     """The kernel is its naive twin to the bit, extremes and unknown turns among them."""
@@ -31,6 +32,7 @@ def test_is_naive_twin_when_warm(seed):
     assert check_agreement(QUANTILE, QuantileTwin, values.tolist())[-1]["is_warm"] == 1.0
 
 
+@pytest.mark.capability("issue 2 §4: `quantile` is its naive twin and within 1.6 % of numpy's")
 @pytest.mark.parametrize("shape", ["lognormal", "pareto", "bimodal"])
 def test_within_guarantee_of_numpy(shape):
     """Every quantile lies within 1.6 % of numpy's nearest rank."""

@@ -105,6 +105,7 @@ def test_short_and_long_way_agree():
             long.evaluate(Turn(session_id="a", itl_ms=1.0, extra={"nonsense": 1}))
 
 
+@pytest.mark.capability("issue 2 §2: tenants never meet, in sessions or replicas")
 def test_sessions_of_one_name_in_two_tenants():
     """Tenants never meet: not in state, numbering, forks or exports."""
     engine = breaker()

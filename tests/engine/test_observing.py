@@ -203,6 +203,7 @@ def test_changes_are_logged(engine, caplog):
     assert len({m[2] for m in said}) == 3
 
 
+@pytest.mark.capability("issue 2 §2: tenants never meet, in sessions or replicas")
 def test_two_tenants_have_two_replicas_of_one_name(engine):
     """Named and default replicas belong to a tenant."""
     engine.observe(replica="r", tenant="one", kv_usage_ratio=0.9)

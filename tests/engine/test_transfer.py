@@ -149,6 +149,7 @@ def test_newer_version():
         engine.restore(bytes(body) + struct.pack("<I", zlib.crc32(body)))
 
 
+@pytest.mark.capability("issue 2 §2: a blob of another pack or layout is refused")
 def test_another_pack(tmp_path):
     """A session of another pack, or of this one with another layout, is refused."""
     engine = vector_engine(tmp_path)

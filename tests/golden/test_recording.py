@@ -27,11 +27,13 @@ def conversation(name: str) -> list[dict]:
     return [turn for turn in TURNS if turn["scenario"] == name]
 
 
+@pytest.mark.capability("issue 2 §1: recording and embeddings stay below 1 MB; their README names size and sha256")
 def test_files_stay_small():
     """Both files together stay below 1 MB."""
     assert JSONL.stat().st_size + NPZ.stat().st_size < 1_000_000
 
 
+@pytest.mark.capability("issue 2 §1: recording and embeddings stay below 1 MB; their README names size and sha256")
 @pytest.mark.parametrize("path", [JSONL, NPZ], ids=lambda path: path.name)
 def test_checksum_stands_in_the_readme(path):
     """The README names size and sha256 of the file that is here."""
@@ -59,6 +61,9 @@ def test_conversation_is_one_session_numbered_from_one(name):
     assert [turn["turn_id"] for turn in turns] == list(range(1, len(turns) + 1))
 
 
+@pytest.mark.capability(
+    "issue 2 §1: every recorded turn has plausible TTFT, ITL, usage, top-20 logprobs and a stored embedding"
+)
 def test_answered_turns_add_up():
     """RT is TTFT plus the gaps plus a short tail; the mean gap is the mean of the gaps; counts agree."""
     for turn in TURNS:
@@ -89,6 +94,9 @@ def test_units_are_plausible():
         assert sample["running_requests"] >= 0 <= sample["waiting_requests"]
 
 
+@pytest.mark.capability(
+    "issue 2 §1: every recorded turn has plausible TTFT, ITL, usage, top-20 logprobs and a stored embedding"
+)
 def test_first_token_candidates_are_a_truncated_distribution():
     """Twenty distinct ids in falling order, whose mass does not exceed one."""
     for turn in TURNS:
@@ -100,6 +108,9 @@ def test_first_token_candidates_are_a_truncated_distribution():
         assert 0.0 < np.exp(turn["top_logprobs"]).sum() <= 1.0 + 1e-3
 
 
+@pytest.mark.capability(
+    "issue 2 §1: the recording of a real llama.cpp server: healthy, refused, shifted and slowed conversations"
+)
 def test_healthy_has_no_trouble():
     """No refusal, no truncation, no trimming, most of the window free, and no jump of the rate."""
     turns = conversation("healthy")
@@ -111,6 +122,9 @@ def test_healthy_has_no_trouble():
     assert max(rates) < 2.0 * statistics.median(rates)
 
 
+@pytest.mark.capability(
+    "issue 2 §1: the recording of a real llama.cpp server: healthy, refused, shifted and slowed conversations"
+)
 def test_overflow_is_refused_and_recovers():
     """The history outgrows the window, the server says 400, and after the reset it answers again."""
     turns = conversation("overflow")
@@ -128,6 +142,9 @@ def test_overflow_is_refused_and_recovers():
     assert {turn["error"] for turn in after} == {"none"}
 
 
+@pytest.mark.capability(
+    "issue 2 §1: the recording of a real llama.cpp server: healthy, refused, shifted and slowed conversations"
+)
 def test_shift_really_happened():
     """The log named shifts; each discarded tokens, and what the host then sent missed the cache."""
     turns = conversation("shift")
@@ -144,6 +161,9 @@ def test_shift_really_happened():
     assert after["cached_tokens"] < 0.5 * after["input_tokens"]
 
 
+@pytest.mark.capability(
+    "issue 2 §1: the recording of a real llama.cpp server: healthy, refused, shifted and slowed conversations"
+)
 def test_slowed_rises_with_the_other_streams_and_comes_back():
     """ITL is more than twice as long while other streams run, and falls back when they stop."""
     turns = conversation("slowed")
@@ -163,6 +183,9 @@ def test_slowed_rises_with_the_other_streams_and_comes_back():
     assert max(quiet) == 1
 
 
+@pytest.mark.capability(
+    "issue 2 §1: every recorded turn has plausible TTFT, ITL, usage, top-20 logprobs and a stored embedding"
+)
 def test_embeddings_belong_to_the_turns():
     """One unit vector per turn of each session, and the vectors differ."""
     with np.load(NPZ) as arrays:

@@ -194,6 +194,7 @@ def test_scalars(engine, name):
         assert checked(engine, Turn(session_id="s", itl_ms=30.0, kv_usage_ratio=0.5, finish_reason="stop")).faults == ()
 
 
+@pytest.mark.capability("issue 2 §9: hostile values never raise")
 def test_extras(engine):
     """The same through extra."""
     for value in SCALARS:
@@ -352,6 +353,7 @@ def test_signal_functions_of_any_kind(tmp_path):
         assert (fault.kind, fault.signal, fault.detail) == ("signal_function", "host_score", error.__name__)
 
 
+@pytest.mark.capability("issue 2 §9: hostile values never raise")
 def test_every_random_bit_pattern(engine):
     """Random 64-bit patterns as floats: none is accepted outside its domain."""
     rng = np.random.default_rng(3)

@@ -70,6 +70,9 @@ def test_where(given, tmp_path, monkeypatch):
     assert cache_directory() == tmp_path / inside[given]
 
 
+@pytest.mark.capability(
+    "issue 2 §6: a corrupted cache (every truncation, 200 bit flips) leads to a new compile, never to an exception"
+)
 def test_every_truncation_is_absent(cache_dir):
     """A file cut at any length is as if it were not there."""
     store = open_store()
@@ -83,6 +86,9 @@ def test_every_truncation_is_absent(cache_dir):
     assert store.load(KEY) == b"payload" * 40
 
 
+@pytest.mark.capability(
+    "issue 2 §6: a corrupted cache (every truncation, 200 bit flips) leads to a new compile, never to an exception"
+)
 def test_damage_is_compiled_away(cache_dir, built):
     """Any of 200 flipped bits and of the lengths tried leads to a new compile and a whole file."""
     use()
@@ -101,6 +107,7 @@ def test_damage_is_compiled_away(cache_dir, built):
     assert len(built) == 1 + len(damaged)
 
 
+@pytest.mark.capability("issue 2 §6: a tampered or foreign cache is never run")
 def test_file_of_another_function_is_refused(cache_dir):
     """A whole file under another name does not pass its check."""
     store = open_store()
@@ -120,6 +127,7 @@ class Planted:
         return (os.mkdir, (str(self.marker),))
 
 
+@pytest.mark.capability("issue 2 §6: a tampered or foreign cache is never run")
 def test_planted_pickle_is_never_run(cache_dir, built, tmp_path):
     """A pickle in place of the file does nothing, not even behind a right checksum."""
     use()
@@ -176,6 +184,7 @@ def refuse_foreign(folder):
         os.chown(folder, 12345, 12345)
 
 
+@pytest.mark.capability("issue 2 §6: an unwritable cache costs a compile and nothing else")
 @pytest.mark.parametrize("spoil", [refuse_file, refuse_writable, refuse_symlink, refuse_foreign])
 def test_unsafe_directory(spoil, cache_dir, built, monkeypatch, capfd):
     """No safe place: compiled in memory, nothing written, nothing printed."""
@@ -206,6 +215,7 @@ def spoil_pipe(file):
     os.mkfifo(file, 0o600)
 
 
+@pytest.mark.capability("issue 2 §6: a tampered or foreign cache is never run")
 @pytest.mark.parametrize("spoil", [spoil_mode, spoil_link, spoil_pipe])
 def test_unsafe_file(spoil, cache_dir, built):
     """A file that another could have written is replaced by a private one."""
@@ -240,6 +250,7 @@ def test_no_home(monkeypatch):
     assert open_store() is None
 
 
+@pytest.mark.capability("issue 2 §6: an unwritable cache costs a compile and nothing else")
 def test_full_disk(cache_dir, built, monkeypatch):
     """A write that fails leaves no file behind and no exception."""
 

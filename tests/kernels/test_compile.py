@@ -18,6 +18,7 @@ from stabilitykit.kernels import kernel
 from stabilitykit.kernels.compile import compile_detector, compile_entry, compile_function, is_available
 from stabilitykit.kernels.fingerprint import fingerprint
 from stabilitykit.kernels.machine_code import front_end_only
+from tests.kernels import sample_pass as elsewhere
 from tests.kernels.sample_pass import KINDS, Memory, drift, sample_pass, smooth, weigh
 
 values = st.floats(allow_infinity=False, width=64)
@@ -111,6 +112,27 @@ def test_every_kind_of_constant_counts(pair, monkeypatch):
 
 
 @kernel
+def foreign(x: Any) -> int:
+    """Read constants through a module and through a class."""
+    return int(elsewhere.SCALE + Holder.SCALE)
+
+
+class Holder:
+    """A class with a number."""
+
+    SCALE = 1
+
+
+@pytest.mark.parametrize("owner", [elsewhere, Holder])
+def test_what_a_module_or_a_class_holds_counts(owner, monkeypatch):
+    """Numba freezes such constants: other numbers are other machine code."""
+    before = fingerprint(foreign, "x")
+    assert fingerprint(foreign, "x") == before
+    monkeypatch.setattr(owner, "SCALE", 77)
+    assert fingerprint(foreign, "x") != before
+
+
+@kernel
 def twice(mean: float, count: int) -> float:
     """Call another kernel with literals and with variables."""
     return spread(mean, 1) + spread(mean, 2) + spread(mean, count)
@@ -176,6 +198,7 @@ def test_import_brings_no_numba():
     assert not {"numba", "llvmlite", "structlog"} & set(loaded)
 
 
+@pytest.mark.capability("issue 2 §0: a second process compiles nothing, imports no numba and gives the same result")
 def test_second_process_compiles_nothing(tmp_path):
     """Compiled or from the cache, a process gives the same result and never imports numba."""
     program = (

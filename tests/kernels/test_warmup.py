@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 from stabilitykit.kernels import compile as compiling
+from stabilitykit.kernels import report as reporting
 from stabilitykit.kernels.compile import compile_detector
 from stabilitykit.kernels.warmup import warm_up
 from tests.kernels.sample_pass import KINDS, Memory, drift, sample_pass, weigh
@@ -86,9 +88,17 @@ def test_threads_compile_once(monkeypatch):
     assert built[0] in [asker for asker, _ in found]
 
 
-def test_without_a_compiler(monkeypatch):
-    """No compiler or a broken one: None, so that the engine takes the plain functions."""
-    monkeypatch.setattr(compiling, "_entry_image", lambda fn, kinds: 1 / 0)
-    assert warm_up(sample_pass, KINDS, [drift]) is None
+def test_without_a_compiler(monkeypatch, caplog):
+    """No compiler or a broken one: None, so that the engine takes the plain functions; a broken one warns, once."""
+    caplog.set_level(logging.DEBUG, "stabilitykit.kernels")
+    monkeypatch.setattr(reporting, "_warned", set())
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert warm_up(sample_pass, KINDS, [drift]) is None
+    assert [r.levelname for r in caplog.records if r.levelno >= logging.WARNING] == []
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    monkeypatch.setattr(compiling, "_entry_image", lambda fn, kinds: 1 / 0)
+    for _ in range(2):
+        assert warm_up(sample_pass, KINDS, [drift]) is None
+    seen = [(r.levelname, r.getMessage()) for r in caplog.records if "compile_failed" in r.getMessage()]
+    assert seen == [("WARNING", "compile_failed"), ("DEBUG", "compile_failed")]
+    assert [r.reason for r in caplog.records if r.levelno == logging.WARNING] == ["ZeroDivisionError"]

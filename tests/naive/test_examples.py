@@ -71,6 +71,7 @@ ROWS: dict[str, tuple[Node, dict[str, Any], str, str]] = {
 }
 
 
+@pytest.mark.capability("issue 2 §6: the naive engine gives the worked examples of the specification")
 @pytest.mark.parametrize("name", ROWS)
 def test_worked_example(name):
     """A row of the table gives exactly the M and * that the table shows."""

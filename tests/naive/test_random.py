@@ -28,6 +28,7 @@ def play(pack: Pack, stream: Stream) -> list[Outcome]:
     ]
 
 
+@pytest.mark.capability("issue 2 §6: the random packs use every operator, scope and field of a rule")
 def test_packs_use_the_whole_language():
     """Every operator, scope and field of a rule occurs."""
     rules = [rule for seed in range(PACKS) for rule in random_pack(seed, detectors=FAKES).rules]
@@ -60,6 +61,7 @@ def test_guards_and_machines_occur_in_every_form():
     assert all({s.name for s in p.states} - {p.initial} <= {t.to for t in p.transitions} for p in packs)
 
 
+@pytest.mark.capability("issue 2 §6: valid, missing, NaN, infinite, boundary and tie inputs are each at least 5 %")
 def test_every_kind_of_input_is_at_least_a_twentieth():
     """Valid, missing, NaN, infinite, boundary and tie inputs are all frequent."""
     modes: Counter[str] = Counter()

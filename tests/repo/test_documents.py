@@ -99,6 +99,7 @@ def test_readmes_show_what_is_printed(root, capsys):
         assert blocks(root / name, "text")[0] == capsys.readouterr().out
 
 
+@pytest.mark.capability("issue 2 §1: README in English and Chinese show the same code and sections")
 def test_readmes_say_the_same(root):
     """Both languages show the same code and the same number of sections."""
     english, chinese = root / "README.md", root / "README.zh-CN.md"

@@ -34,6 +34,7 @@ def test_unknown_name_is_an_attribute_error():
         _ = stabilitykit.Enigne
 
 
+@pytest.mark.capability("issue 2 §8: `import stabilitykit` loads none of its dependencies, and the engine no numba")
 def test_import_loads_nothing_heavy():
     """`import stabilitykit` imports none of the packages it depends on."""
     code = "import json, sys, stabilitykit; print(json.dumps(sorted(sys.modules)))"
@@ -41,6 +42,7 @@ def test_import_loads_nothing_heavy():
     assert not set(HEAVY) & set(json.loads(out))
 
 
+@pytest.mark.capability("issue 2 §8: `import stabilitykit` loads none of its dependencies, and the engine no numba")
 def test_engine_can_be_imported_without_numba():
     """Loading the Engine class does not import numba: that is for warm-up or the first turn."""
     code = "import sys; from stabilitykit import Engine, Turn; print('numba' in sys.modules)"

@@ -71,11 +71,17 @@ def verdict(decision, name: str) -> str:
     return "T" if f"{name}-skip" in met else "U" if f"{name}-fire" in met else "F"
 
 
+@pytest.mark.capability(
+    "issue 2 §3: the user's page of the rule language: 13 worked examples are what the engine decides"
+)
 def test_all_thirteen_examples_are_there():
     """The page has the worked examples 1 to 13, each once."""
     assert sorted(example.number for example in EXAMPLES) == list(range(1, 14))
 
 
+@pytest.mark.capability(
+    "issue 2 §3: the user's page of the rule language: 13 worked examples are what the engine decides"
+)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: str(example.number))
 def test_example(example, tmp_path):
     """Every cell of the table is what the engine decides."""

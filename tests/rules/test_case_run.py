@@ -74,6 +74,7 @@ def run(pack: Pack, text: str) -> tuple[list[str], Fake]:
     return [str(f) for f in run_cases(file, pack, make)], engines[-1]
 
 
+@pytest.mark.capability("issue 2 §3: cases: state, matches, fires, actions and faults are exact sets")
 def test_a_case_that_holds_has_no_failures(pack):
     """State, matched and fired rules, actions and faults are compared as exact sets."""
     text = (
@@ -86,6 +87,7 @@ def test_a_case_that_holds_has_no_failures(pack):
     assert run(pack, text)[0] == []
 
 
+@pytest.mark.capability("issue 2 §3: cases: state, matches, fires, actions and faults are exact sets")
 @pytest.mark.parametrize(
     ("expect", "message"),
     [

@@ -30,6 +30,7 @@ def chain(length: int) -> str:
     return RULES + first + "".join(f"  - {{rule: r{i}, when: rule:r{i - 1}}}\n" for i in range(1, length))
 
 
+@pytest.mark.capability("issue 2 §3: the static cost of a pack is limited")
 def test_levels_of_references_are_bounded(tmp_path):
     """Sixteen levels are fine; of those beyond only the first is reported."""
     assert len(load(tmp_path, chain(17)).order) == 17
@@ -68,6 +69,7 @@ def test_more_than_2000_rules_are_refused_before_they_are_checked(tmp_path):
     assert found[0].message == "2,001 rules; 2,000 are allowed"
 
 
+@pytest.mark.capability("issue 2 §3: the static cost of a pack is limited")
 @pytest.mark.parametrize(
     ("limit", "what"), [("MAX_ATOMS", "comparisons"), ("MAX_TERMS", "computed terms"), ("MAX_NODES", "parts")]
 )
@@ -102,6 +104,7 @@ def test_a_jump_over_the_sixteenth_level_is_seen(tmp_path):
     expect_problems(tmp_path, RULES + "  - {rule: r0, when: itl_ms > 1 ms}\n" + deep, "SK603")
 
 
+@pytest.mark.capability("issue 2 §3: the static cost of a pack is limited")
 @pytest.mark.parametrize(
     ("section", "item"),
     [("params", "default: 1"), ("signals", "unit: ms"), ("detectors", "type: breaker"), ("actions", "doc: x")],

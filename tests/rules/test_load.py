@@ -45,6 +45,7 @@ machine:
 """
 
 
+@pytest.mark.capability("issue 2 §3: all problems of a file at once, each with file:line:col and a caret")
 def test_all_problems_of_a_file_are_reported_at_once(tmp_path):
     """Spelling, shape, names, units and machine in one go, by position, each with a caret under the spot."""
     codes = "SK205 SK201 SK411 SK202 SK201 SK302 SK201 SK206 SK309 SK411 SK412 SK416 SK201 SK203 SK304 SK301 SK305"

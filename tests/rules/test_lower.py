@@ -94,6 +94,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.capability("issue 2 §3: clauses of the tables mean what the condition means, three-valued (Kleene)")
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_clauses_mean_what_the_condition_means(text: str) -> None:
     """Every combination of values around the bounds, unknown among them."""

@@ -31,6 +31,7 @@ def test_a_param_has_the_value_of_its_default(tmp_path):
     ]
 
 
+@pytest.mark.capability("issue 2 §3: params: defaults, units, overrides by the host")
 @pytest.mark.parametrize(
     ("name", "value", "effective"),
     [

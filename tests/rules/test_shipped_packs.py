@@ -98,6 +98,7 @@ def test_cases_hold(name):
     assert [str(f) for f in run_cases(file, pack, lambda: Engine(program))] == []
 
 
+@pytest.mark.capability("issue 2 §4: each rule of a shipped pack has a firing and a silent case")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_fires_in_a_case(name):
     """Each rule of the pack's own file fires on some turn or sample of its cases."""
@@ -105,6 +106,7 @@ def test_every_rule_fires_in_a_case(name):
     assert {r.id for r in own_rules(name)} <= fired
 
 
+@pytest.mark.capability("issue 2 §4: each rule of a shipped pack has a firing and a silent case")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_is_silent_in_a_case(name):
     """For each rule a case brings a signal that it reads, and it never matches."""
@@ -217,6 +219,7 @@ def test_reasons_can_be_rendered(name):
             assert d.explain()
 
 
+@pytest.mark.capability("issue 2 §4: `chat` has at least 12 rules and a row of at most 3 KB")
 def test_chat_has_more_than_twelve_rules_in_a_small_row():
     """At least 12 rules; the row of a session takes at most 3 KB without vectors."""
     pack, program, _ = loaded("chat")

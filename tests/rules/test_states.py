@@ -129,7 +129,7 @@ def test_a_guard_that_doubles_too_often_is_refused_in_its_place(tmp_path):
 )
 def test_the_guards_of_a_pack_are_counted_together(tmp_path, monkeypatch, limit, used, what):
     """A pack of many guards, each small enough, is refused as well."""
-    text = MACHINE.replace("transitions:", "¦transitions:") + THERE
+    text = MACHINE + THERE.replace("- {", "¦- {")
     text += f"    - {{from: up, to: down, when: {doubling(3)}}}\n"
     monkeypatch.setattr(states, limit, used)
     load(tmp_path, text.replace("¦", ""))

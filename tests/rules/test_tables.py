@@ -100,6 +100,9 @@ class Plain:
         )
 
 
+@pytest.mark.capability(
+    "issue 2 §3: memory of a rule: streaks, keep, cool-down, hold and expiry as plain counters have it"
+)
 def test_memory_of_rules_against_plain_counters() -> None:
     """Streaks, keep, cool-down, hold and expiry of 150 rules (three words) over 400 random turns."""
     r = random.Random(4)

@@ -45,6 +45,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.capability("issue 2 §9: hostile templates are refused before anything is rendered")
 @pytest.mark.parametrize("source", HOSTILE)
 def test_what_is_not_on_the_whitelist_is_refused(source):
     """Loops, calls, arithmetic, chains, tests and unknown filters never reach a renderer, and cost no time."""
@@ -126,6 +127,7 @@ def test_the_quick_check_agrees_with_the_parser(source):
         assert all(source.startswith(name, at) for name, at in quick)
 
 
+@pytest.mark.capability("issue 2 §9: hostile templates are refused before anything is rendered")
 @given(st.text(alphabet="{}%#| ()itlms_.0123456789'\"-+*~", max_size=60))
 def test_any_text_is_checked_without_an_exception(source):
     """A template is sound or has problems; sound ones render."""

@@ -31,6 +31,7 @@ def problems(write, text, **options):
     return found.value.problems
 
 
+@pytest.mark.capability("issue 2 §7: a mapping gives each signal its column and unit; its mistakes are located")
 def test_good_mapping(write):
     """A whole mapping is read."""
     mapping = read_mapping(write("m.yaml", GOOD))
@@ -42,6 +43,7 @@ def test_good_mapping(write):
     assert mapping.columns["total"] == 12
 
 
+@pytest.mark.capability("issue 2 §7: a mapping gives each signal its column and unit; its mistakes are located")
 @pytest.mark.parametrize(
     ("old", "new", "code", "line", "hint"),
     [

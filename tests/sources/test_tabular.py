@@ -59,6 +59,7 @@ def write_all(folder, rows):
     return [folder / n for n in ("a.jsonl", "b.jsonl.gz", "c.csv", "d.csv.gz")]
 
 
+@pytest.mark.capability("issue 2 §7: JSON lines, CSV, Parquet and gzip of one log are one log, through a mapping")
 def test_all_formats_give_the_same_turns(write, tmp_path):
     """JSON lines, CSV, Parquet and gzip of one log are one log."""
     mapping = read_mapping(write("m.yaml", MAPPING))

@@ -101,6 +101,7 @@ def test_hostile_names_are_text(pack, hostile):
     assert "49" not in "".join(page.texts[:3])
 
 
+@pytest.mark.capability("issue 2 §1: the HTML report: inline SVG charts and a table of matches")
 def test_charts_have_titles(pack):
     """Every chart is an image with a title and a description that its label names."""
     text = render(pack, [*conversation("a", 12), *conversation("b", 3)])
@@ -116,6 +117,7 @@ def test_dark_and_light(pack):
     assert "prefers-color-scheme: dark" in text
 
 
+@pytest.mark.capability("issue 2 §1: the HTML report: inline SVG charts and a table of matches")
 def test_table_names_rule_value_threshold_margin_streak_and_actions(pack):
     """The table holds what a reader needs to judge a match."""
     texts = [t.strip() for t in Page(render(pack, conversation("a", 12))).texts]

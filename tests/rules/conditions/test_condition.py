@@ -30,6 +30,9 @@ def sketch(node: Node) -> str:
     return f"{own}({', '.join(map(sketch, node.args))})" if node.args else own
 
 
+@pytest.mark.capability(
+    "issue 2 §3: grammar, units and scopes of conditions; each mistake with code, place and nearest name"
+)
 @pytest.mark.parametrize(
     ("text", "canonical"),
     [
@@ -177,6 +180,9 @@ def test_units(text, units):
     assert units.items() <= found.items()
 
 
+@pytest.mark.capability(
+    "issue 2 §3: grammar, units and scopes of conditions; each mistake with code, place and nearest name"
+)
 @pytest.mark.parametrize(
     ("text", "code", "col", "width"),
     [
@@ -282,6 +288,9 @@ def test_codes(text, code, col, width):
     assert (first.code, first.offset + 1, first.width) == (code, col, width), [str(problem) for problem in problems]
 
 
+@pytest.mark.capability(
+    "issue 2 §3: grammar, units and scopes of conditions; each mistake with code, place and nearest name"
+)
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

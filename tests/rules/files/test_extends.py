@@ -12,6 +12,7 @@ from tests.rules.packs import HEAD, SPECS, expect_problems, load, refused
 PART = "stabilitykit: 1\npack: {0}\nrules:\n  - rule: {0}\n    when: itl_ms > 80 ms\n"
 
 
+@pytest.mark.capability("issue 2 §3: `extends` and `override`")
 def test_files_are_linearised_depth_first_each_once(tmp_path):
     """A file reached twice is read once, at its first place; the pack itself is last."""
     a = "stabilitykit: 1\npack: a\nextends: [./c.yaml]\n"

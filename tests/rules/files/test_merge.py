@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.rules.packs import HEAD, expect_problems, load, refused
 
 BELOW = """stabilitykit: 1
@@ -23,6 +25,7 @@ rules:
 TOP = "stabilitykit: 1\npack: test\nextends: [./below.yaml]\n"
 
 
+@pytest.mark.capability("issue 2 §3: `extends` and `override`")
 def test_an_override_replaces_the_given_fields(tmp_path):
     """What the later item does not say is inherited; lists are replaced whole; the place in the pack stays."""
     text = TOP + "rules:\n  - {rule: third, when: rt_ms > 5 s}\n  - rule: first\n    override: true\n    for: 5 turns\n"

@@ -52,6 +52,7 @@ def test_every_kind_of_root(source):
     assert read(source.encode(), "f").root == yaml.safe_load(source)
 
 
+@pytest.mark.capability("issue 2 §3: the strict reader: every mistake of YAML has its code and place")
 @pytest.mark.parametrize(
     ("source", "found"),
     [
@@ -275,6 +276,7 @@ def test_any_text(text):
         assert root == base or _same(root, safe)
 
 
+@pytest.mark.capability("issue 2 §3: the strict reader: every mistake of YAML has its code and place")
 @given(st.binary(max_size=60))
 def test_any_bytes(source):
     """Random bytes raise nothing but located problems."""

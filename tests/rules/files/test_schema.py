@@ -59,6 +59,7 @@ def is_valid(text: str) -> bool:
     return bool(validator.is_valid(yaml.safe_load(text)))
 
 
+@pytest.mark.capability("issue 2 §3: the JSON Schema is generated, fresh, and accepts every shipped pack")
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 def test_model_and_checker_have_the_same_keys(model: type[BaseModel]):
     """The published schema and the loader's tables name the same keys, words and required keys."""
@@ -119,11 +120,13 @@ def test_a_shape_error_is_refused_by_all(tmp_path, old, new):
             PackModel.model_validate(yaml.safe_load(broken))
 
 
+@pytest.mark.capability("issue 2 §3: the JSON Schema is generated, fresh, and accepts every shipped pack")
 def test_the_published_schema_is_fresh():
     """The file that editors read is what `python -m stabilitykit.rules.files.schema` prints now."""
     assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == pack_schema(DETECTORS)
 
 
+@pytest.mark.capability("issue 2 §3: the JSON Schema is generated, fresh, and accepts every shipped pack")
 @pytest.mark.parametrize("name", shipped_names())
 def test_shipped_packs_are_valid(name):
     """Every shipped pack fits the published schema, and its first line tells editors where that is."""
