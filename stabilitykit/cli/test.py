@@ -57,7 +57,7 @@ def run_cases_beside(
 ) -> None:
     """Run the cases of packs (`x.test.yaml` beside `x.yaml`), each case on a fresh engine.
 
-    Exit codes: 0 all hold, 1 a case fails, 2 a bad pack or case file.
+    Exit codes: 0 all hold, 1 a case fails or a pack has none, 2 a bad pack or case file.
     """
     suites = [_run(name) for name in names_or_shipped(packs)]
     if junit is not None:
@@ -66,7 +66,7 @@ def run_cases_beside(
         record({"packs": [_as_dict(s) for s in suites]})
     else:
         _show(suites)
-    if any(s.failed for s in suites):
+    if any(s.failed or not s.file for s in suites):
         fail(1)
 
 
@@ -96,7 +96,7 @@ def _show(suites: list[_Suite]) -> None:
     for suite in suites:
         name = (plain(suite.pack), "bold")
         if not suite.done:
-            line(name, ": no cases")
+            line(name, ": no cases" if suite.file else ": no case file (x.test.yaml beside x.yaml)")
             continue
         count = f"{len(suite.done)} case{'s' * (len(suite.done) != 1)}"
         if not suite.failed:

@@ -236,7 +236,7 @@ class Engine:
             As ``evaluate``.
         """
         if turn.__class__ is not Turn:
-            raise TurnError(f"peek takes a Turn, not {type(turn).__name__}")
+            raise TurnError(f"peek takes exactly a Turn, not {type(turn).__name__}")
         with self._door:
             return self._stepping.unusual(self._live, turn, is_peek=True)
 

@@ -37,11 +37,11 @@ def test_bad_case_file(run, pack):
 
 
 def test_pack_without_cases(run, pack):
-    """No cases are no failure."""
+    """A misnamed case file must not keep a build green for ever: no cases are a finding."""
     pack.with_name("demo.test.yaml").unlink()
     ran = run("test", pack)
-    assert ran.code == 0
-    assert "no cases" in ran.out
+    assert ran.code == 1
+    assert "no case file" in ran.out
 
 
 @pytest.mark.capability("issue 2 §7: `test`: cases, `--junit`")
