@@ -336,13 +336,7 @@ class Decision(tuple[Any, ...]):
         return self._view.to_dict(self)
 
     def receipt(self, done: tuple[str, ...] | list[str]) -> Receipt:
-        """Report actions that the host carried out; pass it as ``Turn(applied=...)``.
-
-        Raises
-        ------
-        UsageError
-            A name that is no action of the pack: our own act would look like trouble.
-        """
+        """Report actions that the host carried out, for ``Turn(applied=...)``; a name the pack lacks is a UsageError."""
         unknown = [name for name in done if name not in self._view.pack.actions]
         if unknown:
             raise UsageError(f"no such action: {', '.join(map(repr, unknown))}")
