@@ -80,7 +80,7 @@ def perfect(family: Family, seed: int) -> Iterator[Turn]:
             ttft_ms=prefill + rng.exponential(20.0),
             prefill_ms=prefill,
             itl_ms=family.itl * (1 + family.itl_growth * number / TURNS) * noise(rng, family.jitter),
-            sent_tokens=counted(rng, size, family.miscount),
+            sent_tokens=counted(rng, size, family.miscount),  # type: ignore[arg-type]
             input_tokens=size,
             output_tokens=answer,
             cached_tokens=cached,  # type: ignore[arg-type]
