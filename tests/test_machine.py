@@ -9,8 +9,10 @@ import attrs
 import numpy as np
 import pytest
 
+from stabilitykit.engine import Engine
 from stabilitykit.kernels.blob import Blob
 from stabilitykit.machine import MACHINE_HEADER, build_machine_tables, machine_words, step_machine
+from stabilitykit.turn import Turn
 
 STATES = ("calm", "hot", "down")
 
@@ -179,3 +181,18 @@ def test_one_step_a_turn() -> None:
     """A transition out of the state just entered waits for the next turn."""
     machine = Machine([Move(("calm",), "hot"), Move(("hot",), "down")])
     assert [machine.step(LEVELS[0]) for _ in range(3)] == [("hot", True), ("down", True), ("down", False)]
+
+
+def test_the_most_states_step_right(tmp_path):
+    """A chain of as many states as a pack may have ends in the last one and stays there."""
+    names = [f"s{k}" for k in range(64)]
+    steps = "\n".join(f"    - {{from: [{a}], to: {b}, after: 1 turns}}" for a, b in zip(names, names[1:], strict=False))
+    path = tmp_path / "chain.yaml"
+    path.write_text(
+        "stabilitykit: 1\npack: chain\nrules:\n  - {rule: r, when: itl_ms > 80 ms}\nmachine:\n  initial: s0\n"
+        f"  states: [{', '.join('{state: ' + n + '}' for n in names)}]\n  transitions:\n{steps}\n"
+    )
+    for compiled in (None, False):
+        engine = Engine.load(str(path), compiled=compiled)
+        seen = [engine.evaluate(Turn(session_id="a", itl_ms=1.0)).state for _ in range(70)]
+        assert seen == [*names[1:], *["s63"] * 7]

@@ -86,7 +86,8 @@ def _record(step: Step) -> None:
 
 def _write(path: Path, page: str) -> None:
     try:
-        path.write_text(page, encoding="utf-8")
+        # Whole or not at all; an id that is no text (a lone surrogate) is shown escaped.
+        path.write_bytes(page.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageError(f"--report: {path}: {error.strerror or type(error).__name__}") from None
     note(f"report: {path} ({len(page) / 1e6:.1f} MB)")

@@ -13,6 +13,8 @@ from stabilitykit.decision import Fault
 
 __all__ = ["Arrays"]
 
+_LONGEST = 1 << 22
+"""More elements than any signal has; looking at them would stall every other conversation."""
 _STAGED = 8192
 """Arrays up to this long are copied; longer ones are read where they are."""
 
@@ -71,11 +73,13 @@ class Arrays:
         a = self._inputs[k]
         name = a.spec.name
         try:
-            array = value if isinstance(value, np.ndarray) else np.asarray(value)
+            if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+                return Fault("invalid", name, "masked elements")
+            array = np.asarray(value)  # never a subclass: its size and reshape may say anything
             if array.size == 0:
                 return None
-            if np.ma.is_masked(array):
-                return Fault("invalid", name, "masked elements")
+            if array.size > _LONGEST:
+                return Fault("dimension", name, f"{array.size:,} elements; {_LONGEST:,} are taken")
             if array.dtype.kind not in "fiub" or (a.spec.dtype == "int64" and array.dtype.kind == "f"):
                 return Fault("type_mismatch", name, f"array of {array.dtype.name}")
             if array.ndim != 1 and name not in ("snapshot", "attention_mask"):

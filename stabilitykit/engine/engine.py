@@ -319,6 +319,8 @@ class Engine:
     def restore(self, blob: bytes) -> Any:
         """Bring an exported session in, replacing one of the same name; gives its id.
 
+        Restore only what a store of your own kept: like a pickle's, its memory is taken as it is.
+
         Raises
         ------
         BlobError
@@ -351,10 +353,7 @@ class Engine:
     def reload(self, sources: str | Sequence[str], *, params: Mapping[str, Any] | None = None) -> MigrationReport:
         """Swap the pack; sessions keep the memory that has the same name in both packs.
 
-        Raises
-        ------
-        PackError, ReloadRefused
-            The new pack is bad or would lose a state; the old one stays.
+        Raises PackError or ReloadRefused when the new pack is bad or would lose a state; the old one stays.
         """
         program = build_program(_load(sources, params), row_limit=self._limits[0], vector_limit=self._limits[1])
         fresh = Generation(program, 0, self._compiled)
@@ -363,7 +362,7 @@ class Engine:
             fresh.follow(self._live, steps)
             if fresh.depth > _KEEP_GENERATIONS:
                 for session in (*self.sessions.live.values(), *self.sessions.kept.values()):
-                    fresh.migrate(session, 0)
+                    self._admission.bring_up(fresh, session)
                 for scope in (1, 2):
                     for instance in self._scopes.held[scope].values():
                         fresh.migrate(instance, scope)

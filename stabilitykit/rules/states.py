@@ -23,7 +23,7 @@ from stabilitykit.rules.values import Values
 __all__ = ["MAX_AFTER", "MachineCheck"]
 
 _PARAMS = re.compile(r"params\s*\.\s*([a-z][a-z0-9_]*)")
-MAX_STATES, MAX_TRANSITIONS, MAX_PARTS = 256, 512, 16_384
+MAX_STATES, MAX_TRANSITIONS, MAX_PARTS = 64, 512, 16_384  # the states a transition leaves are one word
 MAX_AFTER = 65_535
 """Most turns of `after`."""
 

@@ -170,6 +170,8 @@ def _filter_refusal(node: Any) -> str:
     constants = [getattr(a, "value", None) for a in node.args]
     if node.kwargs or node.dyn_args or node.dyn_kwargs or None in constants:
         return f"filter `{node.name}` takes constants only"
+    if len(node.args) != (1 if node.name == "default" else 0) and not (node.name == "round" and len(node.args) == 1):
+        return f"filter `{node.name}` takes {'one constant' if node.name == 'default' else 'no argument'}"
     if node.name == "round" and any(type(c) is not int or not 0 <= c <= MAX_DIGITS for c in constants):
         return f"`round` takes 0 to {MAX_DIGITS} digits"
     return ""

@@ -10,7 +10,9 @@ import pytest
 
 from stabilitykit.compiled.arrays import Arrays
 from stabilitykit.compiled.layout import ArrayInput
+from stabilitykit.engine import Engine
 from stabilitykit.signals import CATALOGUE
+from stabilitykit.turn import Turn
 
 INPUTS = (
     ArrayInput(CATALOGUE["embedding"], 3),
@@ -94,3 +96,20 @@ def test_forgetting() -> None:
     arrays.forget()
     assert not arrays.is_used
     assert arrays.lengths.tolist() == [0, 0, 0]
+
+
+class Liar(np.ndarray):
+    """Says it is larger than it is."""
+
+    @property
+    def size(self):
+        """Lie."""
+        return 10**9
+
+
+@pytest.mark.parametrize("value", [np.zeros(3, "i8").view(Liar), np.broadcast_to(np.int64(1), (10**13,))])
+def test_size_is_never_taken_on_trust(value):
+    """A subclass that lies is read as the plain array it is; one that is too long is a fault."""
+    engine = Engine.load("chat")
+    faults = engine.evaluate(Turn(session_id="a", block_ids=value)).faults
+    assert [f.kind for f in faults] == ([] if isinstance(value, Liar) else ["dimension"])

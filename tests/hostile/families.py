@@ -112,9 +112,9 @@ FAMILIES: dict[str, tuple[str, Callable[[], str]]] = {
     "lists of states": (
         "SK502",
         lambda: machine(
-            250,
+            64,
             (
-                f"{{from: [{','.join(f's{i}' for i in range(2, 250))}], to: b, after: {500 - k} turns}}"
+                f"{{from: [{','.join(f's{i}' for i in range(2, 64))}], to: b, after: {500 - k} turns}}"
                 for k in range(380)
             ),
         ),

@@ -134,3 +134,10 @@ def test_any_text_is_checked_without_an_exception(source):
     if not check_template(source, NAMES):
         values = {"itl_ms": 1.0, "error": "none", "itl": {"baseline_ms": 1, "items": 2}, "params": {"slow": 1}}
         assert len(render(source, values)) <= MAX_OUTPUT
+
+
+@pytest.mark.parametrize("used", ["pct(99)", "ms(5)", "upper(1)", "round(1, 2)", "default", "default(1, 2)"])
+def test_filters_take_their_number_of_arguments(used):
+    """A filter with too many or too few arguments is found at load, not when somebody asks why."""
+    found = check_template("{{ itl_ms | " + used + " }}", frozenset(["itl_ms"]))
+    assert [p.code for p in found] == ["SK605"]
