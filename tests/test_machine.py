@@ -186,7 +186,7 @@ def test_one_step_a_turn() -> None:
 def test_the_most_states_step_right(tmp_path):
     """A chain of as many states as a pack may have ends in the last one and stays there."""
     names = [f"s{k}" for k in range(64)]
-    steps = "\n".join(f"    - {{from: [{a}], to: {b}, after: 1 turns}}" for a, b in zip(names, names[1:], strict=False))
+    steps = "\n".join(f"    - {{from: [{a}], to: {b}, after: 1 turns}}" for a, b in itertools.pairwise(names))
     path = tmp_path / "chain.yaml"
     path.write_text(
         "stabilitykit: 1\npack: chain\nrules:\n  - {rule: r, when: itl_ms > 80 ms}\nmachine:\n  initial: s0\n"
