@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from benchmarks.accuracy.replay_real import RECORDING, Row, recording
+from benchmarks.subjects.replay_real import RECORDING, Row, recording
 from stabilitykit import Engine, Turn
 
 TURNS = 200

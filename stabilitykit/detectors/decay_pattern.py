@@ -207,7 +207,7 @@ DECAY_PATTERN = DetectorSpec(
             "window",
             8,
             "changes in the mean; on 11 hosted endpoints noise made six ramping turns in a row with 5, three with 8 "
-            "(benchmarks/accuracy/trends.py)",
+            "(benchmarks/subjects/trends.py)",
             kind="count",
             lo=1,
             hi=32,

@@ -48,7 +48,7 @@ is_degenerate
 
 Notes
 -----
-``benchmarks/accuracy/degeneration.py`` prints recall and false calls, and the margins of every threshold. A certain
+``benchmarks/subjects/degeneration.py`` prints recall and false calls, and the margins of every threshold. A certain
 model is not a broken one (it copies a name from the prompt with probability 1), so ``peak_ratio`` is evidence and no
 verdict.
 
@@ -217,7 +217,7 @@ def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 _USERS = "what users of agent frameworks ask for, as penalties did not end such loops"
-_MEASURED = "benchmarks/accuracy/degeneration.py"
+_MEASURED = "benchmarks/subjects/degeneration.py"
 
 DEGENERATION = DetectorSpec(
     type="degeneration",

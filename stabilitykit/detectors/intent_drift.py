@@ -20,7 +20,7 @@ another, so three methods set it from the conversation:
 The defaults of the prior are those of one embedding model: another one needs its own ``mu0`` and
 ``s0``. Measured out of sample (F1, ROC-AUC; source as written 0 everywhere): TIAGE 0.43, 0.70;
 DialSeg711 0.54, 0.88; SGD user turns 0.29, 0.66; CrossWOZ with its own prior 0.36, 0.51, which is
-chance (benchmarks/accuracy/drift_defaults.py). The distance limits what any threshold can reach.
+chance (benchmarks/subjects/drift_defaults.py). The distance limits what any threshold can reach.
 
 A zero or non-finite vector, or one of another dimension, is unknown and changes nothing.
 
@@ -273,5 +273,5 @@ INTENT_DRIFT = DetectorSpec(
     model_bound=True,
     on_applied={"reset_context": "rebase", "trim_context": "rebase", "rollback_snapshot": "rebase"},
 )
-"""See the module. Defaults of the prior: benchmarks/accuracy/drift_defaults.py.
+"""See the module. Defaults of the prior: benchmarks/subjects/drift_defaults.py.
 """

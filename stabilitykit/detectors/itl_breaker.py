@@ -24,7 +24,7 @@ generous ``drift_factor``, or the growth itself is over.
 References
 ----------
 .. [1] M. Nygard, "Release It!", 2007 (circuit breaker).
-.. [2] benchmarks/accuracy/itl_breaker_defaults.py: with three turns in a row, false trips in 1,000 healthy
+.. [2] benchmarks/subjects/itl_breaker_defaults.py: with three turns in a row, false trips in 1,000 healthy
    turns of ten endpoints: p90 2.3, static mean of 20 turns 5.9, ewma 28; a step of 2 is seen after 3 turns.
 
 Examples

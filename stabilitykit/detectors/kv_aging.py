@@ -47,7 +47,7 @@ A turn without the inputs that a method needs gives unknown and moves nothing. A
 reset or evicted by itself the memory starts afresh: entries that we dropped ourselves are no symptom.
 
 ``aging_calibrated`` against the source's code, area under the ROC curve for "not reused within 500
-requests" on the second halves of two public traces (``benchmarks/accuracy/aging_map.py``): .880 and
+requests" on the second halves of two public traces (``benchmarks/subjects/aging_map.py``): .880 and
 .643 against .519 and .509.
 
 When not to use it
@@ -90,7 +90,7 @@ SECOND_TIER, LAST_TIER = 0.3, 0.7
 IDLE_TURNS, SINCE_HIT, RECENT, BEFORE, TURNS, CLOCK = range(6)  # places in f
 MAP_AT = 4  # place of the map in c
 
-# begin generated: python benchmarks/accuracy/aging_map.py --data DIR
+# begin generated: python benchmarks/subjects/aging_map.py --data DIR
 # fmt: off
 AGING_MAP = (0.0, 39.3, 84.0, 131.0, 182.0, 237.0, 292.0, 356.0, 433.0, 522.0, 625.0, 746.0, 900.0, 1130.0, 1554.0, 2235.0, 4107.0)  # noqa: E501
 # fmt: on

@@ -129,7 +129,7 @@ LEAK = DetectorSpec(
             "rise",
             0.1,
             "rise of usage that is one; so a vLLM server under load made five samples in a row "
-            "(benchmarks/accuracy/trends.py)",
+            "(benchmarks/subjects/trends.py)",
             "ratio",
             lo=0.0,
             hi=100.0,
@@ -137,7 +137,7 @@ LEAK = DetectorSpec(
         SettingSpec(
             "fall",
             0.1,
-            "fall of the requests that is one; see benchmarks/accuracy/trends.py",
+            "fall of the requests that is one; see benchmarks/subjects/trends.py",
             "ratio",
             lo=0.0,
             hi=1.0,

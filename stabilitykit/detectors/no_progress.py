@@ -123,7 +123,7 @@ NO_PROGRESS = DetectorSpec(
             "ttft_factor",
             20.0,
             "times the usual first token; 10 of 11 hosted endpoints reach 3.3 at most, one once 183 "
-            "(benchmarks/accuracy/trends.py)",
+            "(benchmarks/subjects/trends.py)",
             "ratio",
             lo=1.0,
             hi=1e9,
@@ -140,7 +140,7 @@ NO_PROGRESS = DetectorSpec(
             "warmup",
             2,
             "known values before there is a usual one; of two recorded hangs one came on the third turn "
-            "(benchmarks/accuracy/trends.py)",
+            "(benchmarks/subjects/trends.py)",
             kind="count",
             lo=1,
             hi=10000,

@@ -13,7 +13,7 @@ Settings
 fraction
     A rate below this share of the median is a cliff. The source cites a fall by 28 (85 to below 3 tokens/s,
     A1.1); 1/4 sees it earlier: of 1,500 answers of 11 hosted endpoints the slowest came at .355 of the median
-    (``benchmarks/accuracy/trends.py``).
+    (``benchmarks/subjects/trends.py``).
 warmup
     Known turns before there is a median.
 max_freeze
@@ -158,7 +158,7 @@ THROUGHPUT_CLIFF = DetectorSpec(
             "warmup",
             8,
             "known turns before there is a median; 8 cost no false alarm on 11 endpoints "
-            "(benchmarks/accuracy/trends.py)",
+            "(benchmarks/subjects/trends.py)",
             kind="count",
             lo=1,
             hi=10000,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.accuracy.replay_real import SCALES, Row, burst, burst_entries
+from benchmarks.subjects.replay_real import SCALES, Row, burst, burst_entries
 from stabilitykit.sample import Sample
 
 

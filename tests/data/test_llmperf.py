@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.accuracy.replay_real import Row, llmperf, llmperf_turns
+from benchmarks.subjects.replay_real import Row, llmperf, llmperf_turns
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.accuracy import trends
-from benchmarks.accuracy.degeneration import reported
+from benchmarks.subjects import trends
+from benchmarks.subjects.degeneration import reported
 
 
 @pytest.mark.capability("issue 3 §1: loops that users reported from SGLang, vLLM and MLX are called")

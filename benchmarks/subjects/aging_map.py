@@ -1,6 +1,6 @@
 """The quantile map of `kv_aging: {method: aging_calibrated}`, and how well it tells dead blocks.
 
-    python benchmarks/accuracy/aging_map.py --data DIR [--json]
+    python benchmarks/subjects/aging_map.py --data DIR [--json]
 
 DIR holds traces/mooncake_*.jsonl. At random requests random known blocks are asked for their age;
 the answer is judged by whether the block comes back within the next 500 requests. The map is made of

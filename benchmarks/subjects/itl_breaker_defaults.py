@@ -1,6 +1,6 @@
 """Where the defaults of `itl_breaker` come from: real inter-token latencies of hosted endpoints.
 
-    python benchmarks/accuracy/itl_breaker_defaults.py --data DIR [--json] [--runs N]
+    python benchmarks/subjects/itl_breaker_defaults.py --data DIR [--json] [--runs N]
 
 DIR holds `traces/llmperf_individual.jsonl`. Each endpoint with at least 100 requests is resampled in
 blocks of ten (which keeps the autocorrelation), then all values from turn 200 on are multiplied.

@@ -1,6 +1,6 @@
 """Where the defaults of `intent_drift` come from: real dialogues with labelled topic shifts.
 
-    python benchmarks/accuracy/drift_defaults.py --data DIR [--json]
+    python benchmarks/subjects/drift_defaults.py --data DIR [--json]
 
 DIR holds the labelled dialogues' embeddings (`dialogues/embeddings_*.npz`). Grouped cross-validation:
 whole dialogues are held out; mean and deviation of the prior, k and fixed thresholds come from the

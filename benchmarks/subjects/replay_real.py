@@ -1,6 +1,6 @@
 """What the shipped packs say about real runs: the figures that their thresholds cite.
 
-    python benchmarks/accuracy/replay_real.py --data DIR [--json]
+    python benchmarks/subjects/replay_real.py --data DIR [--json]
 
 DIR holds `traces/` and `dialogues/`. Printed:
 
@@ -259,7 +259,7 @@ def recorded_conversation(engine: Engine, pairs: list[tuple[Row, Step]]) -> Row:
 
 def topics(data: Path) -> dict[str, Row]:
     """Run labelled dialogues through `intent`: breaks by label, churn."""
-    from benchmarks.accuracy.drift_defaults import load
+    from benchmarks.subjects.drift_defaults import load
 
     return {name: topics_of(load(data / "dialogues", name)) for name in DIALOGUES}
 

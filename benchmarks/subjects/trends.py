@@ -1,6 +1,6 @@
 """What `throughput_cliff`, `decay_pattern`, `no_progress`, `leak` and `forecast` say of real servers.
 
-    python benchmarks/accuracy/trends.py --data DIR [--json]
+    python benchmarks/subjects/trends.py --data DIR [--json]
 
 DIR holds `traces/` and `logs/`. Printed:
 

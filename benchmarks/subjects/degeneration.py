@@ -1,6 +1,6 @@
 """Recall and false calls of `degeneration`: real loops against ordinary answers, with the margins of its thresholds.
 
-    python benchmarks/accuracy/degeneration.py --data DIR [--json]
+    python benchmarks/subjects/degeneration.py --data DIR [--json]
 
 DIR holds `responses/degenerate_outputs.jsonl` (answers of broken servers, as text; skipped where absent). The other
 answers are those of `tests/golden/answers.jsonl`, token ids of a real model. Printed:
