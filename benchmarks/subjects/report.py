@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 KINDS = ("trivial", "source", "reference", "ours", "check")
-"""Trivial baselines, the source documents' method, the best of ../shared/reference, ours; a check is permuted labels."""
+"""Trivial baselines, the source's method, the best of the reference pages, ours; a check is permuted labels."""
 
 
 @attrs.frozen
