@@ -16,7 +16,7 @@ from stabilitykit.compiled.arrays import Arrays
 from stabilitykit.compiled.packing import domain_of, gather, make_array_reader, make_packer
 from stabilitykit.compiled.program import Program, Span, walk
 from stabilitykit.compiled.run import run_pass
-from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Suppressed
+from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Receipt, Suppressed
 from stabilitykit.engine.migrate import Migration
 from stabilitykit.kernels.warmup import warm_up
 from stabilitykit.mitigations.plan import resolve_actions
@@ -91,8 +91,7 @@ class Generation:
         self.shown_memory: Callable[[], bytes] = _bytes(self._shown[end:]).tobytes
         self.out_words = _bytes(self.out).cast("Q")
         self.snapshot: Callable[[], bytes] = _bytes(self._shown[: p.out_words + p.live]).tobytes
-        self.inputs = self.block[_INPUTS:].view(np.float64)
-        self.control = self.block[_CONTROL:]
+        self.inputs, self.control = self.block[_INPUTS:].view(np.float64), self.block[_CONTROL:]
         self._scratch = (np.zeros(p.scratch[0], np.int32), np.zeros(p.scratch[1]))
         self.arrays = Arrays(p.arrays)
         self.bound, self.lengths = self.arrays.bound, self.arrays.lengths
@@ -388,6 +387,12 @@ class Generation:
         from stabilitykit.engine.explain import to_dict
 
         return to_dict(self, decision)
+
+    def apply(self, decision: Decision, messages: Sequence[Any], lent: Mapping[str, Any]) -> tuple[list[Any], Receipt]:
+        """Carry out the text-level actions."""
+        from stabilitykit.mitigations.applying import apply_decision
+
+        return apply_decision(decision, messages, lent)
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

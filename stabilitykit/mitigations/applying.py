@@ -1,0 +1,35 @@
+"""Carry out the text-level actions of a decision on a list of messages: what stands behind ``decision.apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from stabilitykit.actions import Action
+from stabilitykit.decision import Decision, Receipt
+from stabilitykit.mitigations.outcome import Lent, Message, Outcome
+
+__all__ = ["APPLIERS", "apply_decision"]
+
+APPLIERS: dict[str, Callable[[Sequence[Message], Action, Lent], Outcome]] = {}
+"""The text-level actions, by name; the others are the host's to carry out. A new one adds its line here."""
+
+
+def apply_decision(
+    decision: Decision, messages: Sequence[Message], lent: Mapping[str, Any]
+) -> tuple[list[Message], Receipt]:
+    """Apply a decision's text-level actions in their order; the receipt names those that acted."""
+    host = Lent(**lent)
+    now: Sequence[Message] = list(messages)
+    done: list[str] = []
+    details: dict[str, Any] = {}
+    for action in decision.actions:
+        applier = APPLIERS.get(action.name)
+        if applier is None:
+            continue
+        outcome = applier(now, action, host)
+        details[action.name] = dict(outcome.details)
+        if outcome.is_done:
+            now = outcome.messages
+            done.append(action.name)
+    return list(now), Receipt(decision.session_id, decision.turn_id, tuple(done), details)
