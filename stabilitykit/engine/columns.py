@@ -87,6 +87,9 @@ def replay_columns(
     sessions = _Sessions(engine, tenant, *_factored(session, count, "session"), turn)
     times = _times(engine, columns, count)
     served = [(scope, *_factored(given, count, SCOPES[scope])) for scope, given in ((1, replica), (2, device))]
+    if live.is_wide and any(len(names) > engine._scopes.capacity for _, names, _ in served):
+        # else the first ones would be dropped for the last ones
+        raise UsageError(f"too many replicas or devices: the engine holds {engine._scopes.capacity} of each")
     wide = [_Instances(engine, scope, tenant, names, slots) for scope, names, slots in served]
     picks, bits = _picks(live)
     run = _Run(live, sessions, wide, times, data, picks)
@@ -108,8 +111,12 @@ def replay_columns(
 
 
 def _count(columns: Mapping[str, Any], live: Generation, others: Sequence[Any]) -> int:
-    sizes = {len(column) for column in columns.values()}
-    sizes |= {len(other) for other in others if other is not None and not isinstance(other, str)}
+    given = [*columns.items(), *((None, o) for o in others if o is not None and not isinstance(o, str))]
+    for name, column in given:
+        if getattr(column, "ndim", 1) != 1 or not hasattr(column, "__len__"):
+            what = "session, turn, replica and device" if name is None else name
+            raise UsageError(f"{what} must be one-dimensional: one value for each turn")
+    sizes = {len(column) for _, column in given}
     if len(sizes) != 1:
         raise UsageError("all columns must have one length" if sizes else "there are no columns")
     for name in columns:
@@ -129,7 +136,10 @@ def _inputs(live: Generation, columns: Mapping[str, Any], count: int) -> NDArray
     data = np.full((count, max(1, len(scalars))), MISSING)
     for k, scalar in enumerate(scalars):
         if scalar.spec.name in columns:
-            data[:, k] = _numbers(np.asarray(columns[scalar.spec.name]), scalar)
+            try:
+                data[:, k] = _numbers(np.asarray(columns[scalar.spec.name]), scalar)
+            except (TypeError, ValueError):  # a ragged list, or values that no dictionary takes
+                raise UsageError(f"{scalar.spec.name} must hold one plain value for each turn") from None
     return data
 
 
@@ -171,7 +181,10 @@ def _factored(names: Names, count: int, what: str) -> tuple[list[str | None], ND
         return [names], np.zeros(count, np.int64)
     slots: dict[str, int] = {}
     listed = names.tolist() if isinstance(names, np.ndarray) else names
-    found = np.fromiter((slots.setdefault(name, len(slots)) for name in listed), np.int64, count)
+    try:
+        found = np.fromiter((slots.setdefault(name, len(slots)) for name in listed), np.int64, count)
+    except TypeError:
+        raise UsageError(f"{what} must be a name, or one name for each turn") from None
     for name in slots:
         check_id(name, what)
     return list(slots), found
@@ -236,7 +249,7 @@ class _Sessions:
             session.rows.view(session.row)[:] = self.rows[k]
             session.last, session.revision = int(self.turns[at]), 0
             code, snapshot = int(run.codes[at]), run.final[k].tobytes()
-            matched = snapshot[8 * live.session_out : 8 * live.session_out + 8]
+            matched = snapshot[8 * live.session_out :][: 8 * live.program.rules[0].words]
             memory = live.rule_memory(session.row) if any(matched) else b""
             fields = (live, session.key[1], session.last, code, snapshot, (), memory, "session")
             session.decision = tuple.__new__(Decision, fields)
@@ -254,8 +267,8 @@ def _turn_ids(turn: Any, slots: NDArray[np.int64], last: NDArray[np.int64]) -> N
         ids[order] = rank + np.where(last < 0, 1, last + 1)[sorted_slots]
         return ids
     ids = np.asarray(turn)
-    if ids.dtype.kind not in "iu" or (len(ids) and ids.min() < 0):
-        raise UsageError("turn must hold whole numbers from 0 on")
+    if ids.dtype.kind not in "iu" or (len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < 2**63):
+        raise UsageError("turn must hold whole numbers from 0 on, below 2**63")
     ids = ids.astype(np.int64)
     before = np.r_[-1, ids[order][:-1]] if len(ids) else ids
     before = np.where(is_first, last[sorted_slots], before)
@@ -276,8 +289,6 @@ class _Instances:
         self.rows, self.seen = np.zeros((len(names), 1)), np.full((len(names), 3), np.nan)
         if not live.is_wide:
             return
-        if len(names) > engine._scopes.capacity:  # else the first ones would be dropped for the last ones
-            raise UsageError(f"{len(names)} names do not fit: the engine holds {engine._scopes.capacity}")
         self.held = [engine._scopes.find(live, scope, tenant, name) for name in names]
         self.rows = np.array([i.rows.view(i.row) for i in self.held])
         known = [(i.sampled_s, i.taken_s, float(i.is_timed)) for i in self.held]

@@ -164,6 +164,13 @@ def test_broken_sessions_are_kept(engine):
         ({"itl_ms": [1.0]}, {"session": None}, UsageError),
         ({"itl_ms": [1.0]}, {"session": ["x" * 129]}, UsageError),
         ({"itl_ms": [1.0], "timestamp_s": ["noon"]}, {}, UsageError),
+        ({"itl_ms": 1.0}, {}, UsageError),
+        ({"itl_ms": [[1.0, 2.0], [3.0]]}, {}, UsageError),
+        ({"itl_ms": np.ones((2, 2))}, {}, UsageError),
+        ({"finish_reason": [["stop"]]}, {}, UsageError),
+        ({"itl_ms": [1.0]}, {"session": [["a"]]}, UsageError),
+        ({"itl_ms": [1.0]}, {"session": 7}, UsageError),
+        ({"itl_ms": [1.0]}, {"turn": np.array([2**63], np.uint64)}, UsageError),
     ],
 )
 def test_misuse_changes_nothing(engine, columns, names, error):
@@ -189,7 +196,7 @@ def test_unknown_rule(engine):
 def test_too_many_replicas(engine):
     """More replicas than the engine may hold are refused: the first ones would be dropped on the way."""
     count = engine._scopes.capacity + 1
-    with pytest.raises(UsageError, match="do not fit"):
+    with pytest.raises(UsageError, match="too many"):
         engine.replay({"itl_ms": np.ones(count)}, replica=[f"r{k}" for k in range(count)])
 
 
