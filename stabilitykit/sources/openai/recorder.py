@@ -1,0 +1,83 @@
+"""TurnRecorder: one for each server a host talks to; every request to it becomes a Turn."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from stabilitykit.sources.openai.call import Call, Open
+from stabilitykit.sources.openai.fields import number
+
+__all__ = ["TurnRecorder"]
+
+
+class TurnRecorder:
+    """Records the requests of one host to one server, of any number of conversations, from any number of threads.
+
+    Parameters
+    ----------
+    replica
+        Name of the server, for ``pending_requests`` and its samples.
+    clock
+        Seconds of a steady clock.
+    count_tokens
+        Counts the prompt tokens of a request, for ``sent_tokens``; asked before the time of the request is taken.
+        A count that is some percent off will do: what servers cut silently is far more.
+    context_window_tokens
+        The server's context window, where the host knows it.
+
+    Examples
+    --------
+    >>> ticks = iter([0.0, 0.5, 0.6, 0.7])
+    >>> recorder = TurnRecorder(clock=lambda: next(ticks))
+    >>> stream = [{"choices": [{"delta": {"content": word}, "finish_reason": end}]} for word, end in
+    ...           [("Salut", None), (" !", None), ("", "stop")]]
+    >>> with recorder.request("c-1") as call:
+    ...     for chunk in call.watch(stream):
+    ...         pass
+    >>> turn = call.turn()
+    >>> turn.ttft_ms, round(turn.itl_ms), turn.finish_reason, turn.error
+    (500.0, 100, 'stop', 'none')
+    """
+
+    def __init__(
+        self,
+        *,
+        replica: str | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        count_tokens: Callable[[Any], float] | None = None,
+        context_window_tokens: float | None = None,
+    ) -> None:
+        self._shared = Open(clock, replica, context_window_tokens, weakref.WeakSet())
+        self._count_tokens = count_tokens
+
+    @property
+    def pending_requests(self) -> int:
+        """Requests sent and not answered."""
+        return len(self._shared.calls)
+
+    def request(self, session_id: str, request: Any = None, *, at: float | None = None) -> Call:
+        """Begin a call at the moment its request is sent.
+
+        Parameters
+        ----------
+        session_id
+            The conversation.
+        request
+            What is sent (messages, or the whole payload); only ``count_tokens`` looks at it.
+        at
+            When it was sent, in seconds of the clock.
+        """
+        sent, problem = None, ""
+        if self._count_tokens is not None:
+            try:
+                sent = number(self._count_tokens(request))
+            except Exception as error:  # the host's function: its mistakes must not cost the reply
+                problem = f"count_tokens: {type(error).__name__}"
+        given = number(at)
+        call = Call(self._shared, session_id, sent, self._shared.clock() if given is None else given)
+        if problem:
+            call._reply.fault(problem, "sent_tokens")
+        return call
