@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from stabilitykit import __version__
+from stabilitykit.cli.doctor_server import ContextOption, SharedOption, SilentOption, examine_server
 from stabilitykit.cli.output import Part, line, plain, record
 from stabilitykit.kernels.cache import cache_directory, open_store
 from stabilitykit.kernels.compile import is_available
@@ -23,9 +24,19 @@ _OPTIONAL = ("typer", "rich", "pyarrow")
 
 
 def doctor(
+    server: Annotated[str | None, typer.Option("--server", metavar="URL", help="Examine a server instead.")] = None,
+    context: ContextOption = 8192,
+    shared_prefix: SharedOption = None,
+    is_silent: SilentOption = False,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say what this installation is made of, and whether it runs compiled."""
+    """Say what this installation is made of, and whether it runs compiled; or what to set on a server.
+
+    Exit codes: 0 nothing to say, 1 something to set on the server, 2 it does not answer.
+    """
+    if server is not None:
+        examine_server(server, context, shared_prefix, ask=not is_silent, is_json=is_json)
+        return
     found = _examine()
     if is_json:
         record(found)

@@ -16,6 +16,9 @@ probe                  watches                                                  
 ``KeyHashMonitor``     the keys of a hash table                                  ``hash_keys_count``
                                                                                  ``hash_buckets_count``
                                                                                  ``hash_occupied_count``
+``OpenRequests``       the requests that the host has sent and not seen the end  ``pending_requests``
+                       of                                                        ``oldest_wait_ms``
+``ClockProbe``         two clocks: of processes, machines, or kinds              ``clock_samples``
 =====================  ========================================================  =========================
 
 Each may be used from many threads where what it watches may. One reader reads it.
@@ -31,21 +34,28 @@ Examples
 0.0
 """
 
+from stabilitykit.sources.probes.clocks import ClockProbe, answer_clock, ask_clock
 from stabilitykit.sources.probes.keys import KeyHashMonitor, SipHasher, pack_key
 from stabilitykit.sources.probes.queues import WatchedQueue
 from stabilitykit.sources.probes.rate import RecentRate
+from stabilitykit.sources.probes.requests import OpenRequest, OpenRequests
 from stabilitykit.sources.probes.retries import RetryCounter
 from stabilitykit.sources.probes.ring import WatchedRing
 from stabilitykit.sources.probes.transitions import Transitions, timed_transition
 
 __all__ = [
+    "ClockProbe",
     "KeyHashMonitor",
+    "OpenRequest",
+    "OpenRequests",
     "RecentRate",
     "RetryCounter",
     "SipHasher",
     "Transitions",
     "WatchedQueue",
     "WatchedRing",
+    "answer_clock",
+    "ask_clock",
     "pack_key",
     "timed_transition",
 ]

@@ -6,7 +6,9 @@ from queue import Queue
 from stabilitykit.signals import CATALOGUE
 from stabilitykit.sources import PRODUCERS
 from stabilitykit.sources.probes import (
+    ClockProbe,
     KeyHashMonitor,
+    OpenRequests,
     RetryCounter,
     Transitions,
     WatchedQueue,
@@ -24,6 +26,12 @@ def test_the_list_of_signals_is_what_the_probes_give():
     inbox.get()
     retries.note(True)
     monitor.add("c-1", 1, "user")
-    given = {name for probe in (spans, inbox, ring, retries, monitor) for name in probe.signals()}
+    clocks = ClockProbe(iter(range(3)).__next__)
+    clocks.read()
+    requests = OpenRequests()
+    with requests.open():
+        pass
+    probes = (spans, inbox, ring, retries, monitor, clocks, requests)
+    given = {name for probe in probes for name in probe.signals()}
     assert given == set(PRODUCERS["probes"])
     assert given <= set(CATALOGUE)
