@@ -10,6 +10,8 @@ llmperf    13 hosted endpoints, each a conversation: latency rules that fired (p
            half of the endpoint, and refusals with the turn on which they were called
 recording  the shipped recording: when trouble began, when it was called, what was said before
 topics     labelled dialogues through `intent`: breaks and churn
+profiles   endpoints and recording through every profile and engine pack: alarms, of them in calm halves; rules fired in
+           the healthy conversation; the turn on which each trouble was first called
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from stabilitykit.detectors import DETECTORS
 from stabilitykit.engine.replay import Entry, Step, merge_on_time, replay
 from stabilitykit.rules.load import load_pack
 from stabilitykit.sample import Sample
+from stabilitykit.turn import MISSING
 
 SCALES = (100, 200, 400, 500, 700, 800, 1000, 1500)
 RECORDING = Path(__file__).resolve().parents[2] / "stabilitykit" / "data" / "recordings" / "llamacpp_smollm2.jsonl"
@@ -41,6 +44,7 @@ ERRORS = {None: "none", 429: "rate_limited", -1: "server", -100: "none"}
 """llmperf's codes; -100: the answer came but was shorter than the benchmark wanted."""
 DIALOGUES = ("tiage", "dialseg711", "sgd")
 WARM, SLOWER = 30, (1.5, 2.0, 3.0, 5.0)
+PROFILES = ("technical", "creative", "agent", "vllm", "sglang", "llamacpp", "ollama", "api")
 CALM_TURNS = 10
 """A half with fewer timed answers says nothing about calm."""
 
@@ -128,6 +132,7 @@ def llmperf_turn(row: Row) -> Turn:
     if tokens > 1:
         # Of short answers the file's own column is the whole time, so the gap is computed for all.
         turn.itl_ms = (total - first) * 1e3 / (tokens - 1)
+        turn.decode_tokens_per_s = 1e3 / turn.itl_ms if turn.itl_ms else MISSING
     turn.input_tokens, turn.output_tokens = row["number_input_tokens"], tokens
     return turn
 
@@ -135,7 +140,7 @@ def llmperf_turn(row: Row) -> Turn:
 def llmperf(data: Path) -> Row:
     """Replay every endpoint through `chat`, and count what the latency rules said."""
     conversations = llmperf_turns(data)
-    endpoints = {name: llmperf_endpoint(turns) for name, turns in conversations.items()}
+    endpoints = {name: llmperf_endpoint(turns, "chat") for name, turns in conversations.items()}
     turns = sum(e["turns"] for e in endpoints.values())
     calm = sum(e["calm_turns"] for e in endpoints.values())
     return {
@@ -150,8 +155,8 @@ def llmperf(data: Path) -> Row:
     }
 
 
-def llmperf_endpoint(turns: list[Turn]) -> Row:
-    engine = Engine.load("chat")
+def llmperf_endpoint(turns: list[Turn], pack: str) -> Row:
+    engine = Engine.load(pack)
     steps = list(replay(engine, turns))
     tags = {r.id: r.tags for r in engine.pack.rules}
     alarms = [sum("latency" in tags[rule] for rule in step.decision.fired) for step in steps]
@@ -224,9 +229,9 @@ def is_trouble(row: Row) -> bool:
     return bool(row.get("error", "none") != "none" or row.get("is_history_truncated") or row.get("competing_streams"))
 
 
-def recording() -> dict[str, Row]:
-    """Replay the shipped recording through `chat`."""
-    engine = Engine.load("chat")
+def recording(pack: str = "chat") -> dict[str, Row]:
+    """Replay the shipped recording through a pack."""
+    engine = Engine.load(pack)
     walked: dict[str, list[tuple[Row, Step]]] = defaultdict(list)
     pairs = list(recording_entries())
     for (row, _), step in zip(pairs, replay(engine, (entry for _, entry in pairs)), strict=True):
@@ -254,6 +259,23 @@ def recorded_conversation(engine: Engine, pairs: list[tuple[Row, Step]]) -> Row:
         "greatest_turn_share": round(float(np.max(np.diff(usage))), 3),
         "median_hit_ratio": round(float(np.median(hits)), 2),
         "lowest_hit_share": round(min(hits[1:]) / float(np.median(hits)), 2),
+    }
+
+
+def profiles(data: Path) -> dict[str, Row]:
+    """Replay the endpoints and the recording through every profile and engine: alarms where nothing was wrong."""
+    conversations = llmperf_turns(data)
+    return {pack: profile(conversations, pack) for pack in PROFILES}
+
+
+def profile(conversations: dict[str, list[Turn]], pack: str) -> Row:
+    endpoints = [llmperf_endpoint(turns, pack) for turns in conversations.values()]
+    replayed = recording(pack)
+    return {
+        "alarms": sum(e["alarms"] for e in endpoints),
+        "false_alarms": sum(e["calm_alarms"] for e in endpoints),
+        "healthy_recording": replayed["healthy"]["first_fired"],
+        "first_called": {name: min(row["states"]) for name, row in replayed.items() if row["states"]},
     }
 
 
@@ -293,6 +315,7 @@ def main() -> None:
         "llmperf": llmperf(given.data),
         "recording": recording(),
         "topics": topics(given.data),
+        "profiles": profiles(given.data),
         "chat": {
             "session_row_bytes": rows[0].nbytes,
             "vector_bytes": 4 * rows[0].vector,

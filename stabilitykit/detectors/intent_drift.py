@@ -1,9 +1,11 @@
 """Has the user's intent moved away from the turns before? Cosine distance against its own past.
 
 The distance is ``1 - cos`` between the embedding of this turn and the previous one
-(``score: previous``), or the smaller of the distances to the last two (``score: max2``, from the
-maximum of the similarities). No absolute threshold carries over from one embedding model to
-another, so three methods set it from the conversation:
+(``score: previous``), the smaller of the distances to the last two (``max2``, from the maximum of
+the similarities), the distance to the mean of the turns before (``topic``, the newest counting
+half), or how far the distance has risen since it last fell (``depth``, TextTiling's depth without
+the future). No absolute threshold carries over from one embedding model to another, so three methods
+set it from the conversation:
 
 ``prior`` (default)
     mean and deviation of the distances, regularised by ``n0`` imagined distances of mean ``mu0``
@@ -16,6 +18,8 @@ another, so three methods set it from the conversation:
     for comparison: the window contains the distance that is tested. Its z-score is then at most
     ``sqrt(window - 1)``, exactly 2 for a window of 5, so with k = 2 it can never fire; without
     ``tie_guard`` rounding fires at random where four distances are equal (formulas 0.1).
+
+``fixed`` is ``mu0 + k * s0`` whatever was seen: with ``max2`` it is the max-similarity rule.
 
 The defaults of the prior are those of one embedding model: another one needs its own ``mu0`` and
 ``s0``. Measured out of sample (F1, ROC-AUC; source as written 0 everywhere): TIAGE 0.43, 0.70;
@@ -65,9 +69,12 @@ from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
 __all__ = ["INTENT_DRIFT", "intent_drift_kernel"]
 
-METHODS = ("prior", "source_corrected", "source_as_written")
-PRIOR, CORRECTED, AS_WRITTEN = 0.0, 1.0, 2.0
-SCORES = ("previous", "max2")
+METHODS = ("prior", "source_corrected", "source_as_written", "fixed")
+PRIOR, CORRECTED, AS_WRITTEN, FIXED = 0.0, 1.0, 2.0, 3.0
+SCORES = ("previous", "max2", "topic", "depth")
+PREVIOUS, MAX2, TOPIC, DEPTH = 0.0, 1.0, 2.0, 3.0
+TOPIC_SHARE = 0.5
+"""Weight of the newest vector in the mean of the topic (formulas A2.4; 0.3 to 0.7 differ little)."""
 SEEN = 0
 """Place of the number of vectors seen; the norms of the two kept vectors follow."""
 NORMS = 1
@@ -86,7 +93,8 @@ def nearest_distance(u: Block, norm: float, f: Block, v: Block, dim: int, kept: 
     """Give the cosine distance to the nearest of the ``kept`` last vectors, unknown when there is none."""
     best = math.nan
     for slot in range(min(kept, int(f[SEEN]))):
-        cosine = dot(u, 0, v, slot * dim, dim) / (norm * float(f[NORMS + slot]))
+        size = norm * float(f[NORMS + slot])
+        cosine = dot(u, 0, v, slot * dim, dim) / size if size > 0.0 else 0.0
         distance = min(max(1.0 - cosine, 0.0), 2.0)
         if not best <= distance:
             best = distance
@@ -102,6 +110,26 @@ def keep_vector(u: Block, norm: float, f: Block, v: Block, dim: int, kept: int) 
     f[NORMS + slot] = norm
     f[SEEN] = float(f[SEEN]) + 1.0
     return 0
+
+
+@kernel
+def keep_topic(u: Block, norm: float, f: Block, v: Block, dim: int) -> int:
+    """Take the vector's direction into the mean of the topic; gives 0."""
+    share = TOPIC_SHARE if float(f[SEEN]) > 0.0 else 1.0
+    for i in range(dim):
+        v[i] = float(v[i]) + share * (float(u[i]) / norm - float(v[i]))
+    f[NORMS] = math.sqrt(dot(v, 0, v, 0, dim))
+    f[SEEN] = float(f[SEEN]) + 1.0
+    return 0
+
+
+@kernel
+def risen(f: Block, distance: float, at: int) -> float:
+    """Give how far distances have risen since they last fell; f[at:] is how many were seen, the last, the valley."""
+    if float(f[at]) == 0.0 or distance < float(f[at + 1]):
+        f[at + 2] = distance
+    f[at], f[at + 1] = 1.0, distance
+    return distance - float(f[at + 2])
 
 
 @kernel
@@ -154,10 +182,10 @@ def prior_learn(f: Block, value: float) -> int:
 def intent_drift_kernel(
     x: Block, f: Block, h: Block, w: Block, v: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block
 ) -> int:
-    """Measure, compare, then learn; c is ``method, vectors kept, k, floor, window, dim, guard``."""
+    """Measure, compare, then learn; c is ``method, score, k, floor, window, dim, guard, mu0 + k s0, end of f``."""
     out = io[1]
     dim = int(c[5])
-    kept = int(c[1])
+    kept = 2 if float(c[1]) == MAX2 else 1
     window = int(c[4])
     distance = math.nan
     bound = math.nan
@@ -167,12 +195,19 @@ def intent_drift_kernel(
         if 0.0 < square < math.inf:
             norm = math.sqrt(square)
             distance = nearest_distance(u, norm, f, v, dim, kept)
-            keep_vector(u, norm, f, v, dim, kept)
+            if float(c[1]) == TOPIC:
+                keep_topic(u, norm, f, v, dim)
+            else:
+                keep_vector(u, norm, f, v, dim, kept)
     known = not math.isnan(distance)
+    if known and float(c[1]) == DEPTH:
+        distance = risen(f, distance, int(c[8]))
     if float(c[0]) == PRIOR:
         bound = prior_bound(f, float(c[2]))
     elif float(c[0]) == CORRECTED:
         bound = window_bound(f, float(c[2]), float(c[3]))
+    elif float(c[0]) == FIXED:
+        bound = float(c[7])
     else:
         if known:
             window_push(f, distance, window)
@@ -189,23 +224,32 @@ def intent_drift_kernel(
 
 
 def _layout(settings: Mapping[str, Any]) -> Layout:
-    kept = 1 + SCORES.index(settings["score"])
-    vec = kept * int(settings["dim"])
+    vec = (2 if settings["score"] == "max2" else 1) * int(settings["dim"])
+    size = _history_end(settings) + (3 if settings["score"] == "depth" else 0)
     if settings["method"] == "prior":
         n0, mu0, s0 = float(settings["n0"]), float(settings["mu0"]), float(settings["s0"])
-        return Layout(f8=HISTORY + 2, vec=vec, f8_init=(0.0, 0.0, 0.0, n0, mu0, n0 * s0 * s0))
-    return Layout(f8=HISTORY + int(settings["window"]), vec=vec)
+        return Layout(f8=size, vec=vec, f8_init=(0.0, 0.0, 0.0, n0, mu0, n0 * s0 * s0, 0.0, 0.0, 0.0)[:size])
+    return Layout(f8=size, vec=vec)
+
+
+def _history_end(settings: Mapping[str, Any]) -> int:
+    """Give where the memory of the threshold ends."""
+    if settings["method"] in ("prior", "fixed"):
+        return HISTORY + (2 if settings["method"] == "prior" else 0)
+    return HISTORY + int(settings["window"])
 
 
 def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
     return (
         float(METHODS.index(settings["method"])),
-        1.0 + SCORES.index(settings["score"]),
+        float(SCORES.index(settings["score"])),
         float(settings["k"]),
         float(settings["floor"]),
         float(settings["window"]),
         float(settings["dim"]),
         GUARD if settings["tie_guard"] else 0.0,
+        float(settings["mu0"]) + float(settings["k"]) * float(settings["s0"]),
+        float(_history_end(settings)),
     )
 
 
@@ -218,7 +262,7 @@ INTENT_DRIFT = DetectorSpec(
         SettingSpec(
             "score",
             "previous",
-            "distance to the last vector or to the nearer of two",
+            "what the distance is measured to",
             "enum",
             "enum",
             values=SCORES,
@@ -264,7 +308,7 @@ INTENT_DRIFT = DetectorSpec(
     ),
     outputs=(
         OutputSpec("is_drift", "bool", "the distance is above the threshold", kind="bool", lo=0.0, hi=1.0),
-        OutputSpec("distance", "ratio", "cosine distance, 0 to 2", lo=0.0, hi=2.0),
+        OutputSpec("distance", "ratio", "the score: a cosine distance, or its rise", lo=0.0, hi=2.0),
         OutputSpec("threshold", "ratio", "what the distance is compared with", lo=0.0),
     ),
     kernel=intent_drift_kernel,

@@ -4,16 +4,18 @@ A conversation that keeps its thread answers from similar distributions; when a 
 mixes up or loses context, the model is sure of other tokens than before.
 
 The top-k list of an API gives an estimate and a guaranteed lower bound; log-probabilities of the
-whole vocabulary give the divergence itself. Take the position with care: the last token of a turn is
-normally the end mark, with p near 1 on every turn; the first token of the answer says more.
+whole vocabulary give the divergence itself. Take the positions with care: the last token of a turn is
+normally the end mark, with p near 1 on every turn; the first tokens of the answer say more.
 
 Inputs
 ------
 token_ids, logprobs
-    Top-k candidates at one position and their log-probabilities (``top_token_ids``,
-    ``top_logprobs``), in any order. -9999 and -inf mean "not computed"; doubles are summed.
+    Top-k candidates and their log-probabilities (``top_token_ids``, ``top_logprobs``) at one position, in
+    any order, or at several, ``k_max`` entries each. -9999 and -inf mean "not computed" and fill up a list
+    that is shorter; doubles are summed.
 full_logprobs, prev_logprobs
-    The whole vocabulary, this turn and the previous one (``logprobs``, ``prev_logprobs``).
+    The whole vocabulary, this turn and the previous one (``logprobs``, ``prev_logprobs``), at one position
+    or at several in a row.
 
 Settings
 --------
@@ -28,10 +30,19 @@ mode
     ``top_k``; ``full``: keeps one distribution (4 bytes a token) unless the host brings the previous
     one along; ``full_pair``: the host brings both, nothing is kept.
 k_max
-    Entries of a list that are used, the first ones; 20 is the most that OpenAI-style APIs give.
+    Entries of a list that are used, the first ones; 20 is the most that OpenAI-style APIs give. With several
+    positions, also how far their lists are apart.
+positions
+    Positions of the answer that count, from the first; each is compared with the same position of the last
+    turn that had it. The memory grows with it.
+end_token
+    Id of the model's end mark: a position where it has more than half of the probability does not count.
+    -1: not told.
 
 Outputs
 -------
+All are means over the positions that were compared.
+
 kl_nats
     The divergence: an estimate in ``top_k``, exact to about 1e-5 in the full modes (float32 sums).
 lower_nats
@@ -39,18 +50,22 @@ lower_nats
 coverage_ratio
     Probability that the lists cover, of the worse side. Below 0.5 the estimate is a guess.
 entropy_delta_nats
-    Entropy now minus then; unlike a divergence it can be negative.
+    Entropy now minus then; unlike a divergence it can be negative. Exact to about 1e-5 in the full modes; in
+    ``top_k`` each entropy is the greatest that its list allows, what is open being spread evenly.
+overlap_ratio
+    Tokens common to both lists / length of the longer; 1 in the full modes.
 
 Notes
 -----
 Unknown on the first turn, and with an empty, missing or impossible list (sum above 1.001, a NaN, ids
-and values of different number); that also leaves the memory alone, so a later turn is compared with
-the last good one. A token without probability on the reference side counts as 1e-10, mass
+and values of different number); that also leaves the memory of the position alone, so a later turn is
+compared with the last good one. A token without probability on the reference side counts as 1e-10, mass
 renormalised, so results are finite. After a trim or a reset by the host the detector starts afresh:
 that turn is unknown, the next is compared with it.
 
-Thresholds belong to rules. The source's 1.2 (technical) and 2.1 (creative) nats are 2.5 and 1.9
-standard deviations above its own means of .82 and 1.47 on full distributions (formulas A2.1).
+Thresholds belong to rules, profiles to packs. The source's 1.2 (technical) and 2.1 (creative) nats are 2.5
+and 1.9 standard deviations above its own means of .82 and 1.47 on full distributions (formulas A2.1): the
+packs ``technical`` and ``creative`` hold them.
 
 When not to use it
 ------------------
@@ -73,7 +88,7 @@ The same list twice, then another token on top. What the lists prove is less tha
 >>> moved = {"token_ids": [44, 11, 22], "logprobs": [log(0.7), log(0.2), log(0.05)]}
 >>> turns = trace(KL_SHIFT, [calm, calm, moved])
 >>> [round(out["kl_nats"], 2) for out in turns]
-[nan, 0.0, 9.77]
+[nan, 0.0, 5.65]
 >>> [round(out["lower_nats"], 2) for out in turns]
 [nan, 0.0, 1.2]
 """
@@ -93,11 +108,12 @@ from stabilitykit.kernels.divergence import (
     copy_f4,
     full_mixture,
     full_moments,
+    is_end,
     keep_top,
     top_divergence,
     top_mass,
 )
-from stabilitykit.kernels.pointers import Block
+from stabilitykit.kernels.pointers import Block, offset_f4, offset_f8, offset_i8, offset_u4
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
 __all__ = ["KL_SHIFT", "kl_shift_kernel"]
@@ -106,67 +122,77 @@ _DIRECTIONS = ("forward", "reverse", "js")
 _MODES = ("top_k", "full", "full_pair")
 _NAN = math.nan
 _LN2 = math.log(2.0)
+OUTPUTS = 5
 
 
 @kernel
 def kl_shift_kernel(
     x: Block, f: Block, h: Block, w: Block, v: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block
 ) -> int:
-    """Compare with the last turn that had a distribution, then keep this one.
+    """Compare each position with the last turn that had a distribution there, then keep this one; mean over positions.
 
-    c is ``vocab_size, direction, mode, k_max``.
+    c is ``vocab_size, direction, mode, k_max, positions, end_token``.
     """
-    for k in range(4):
-        x[io[4] + k] = _NAN
-    if c[2] == 0.0:
-        _shift_top(x, f, h, c, io, arr, ids, n)
-    else:
-        _shift_full(x, f, v, c, io, arr, n)
+    out, compared = io[4], 0
+    for k in range(OUTPUTS):
+        x[out + k] = 0.0
+    for i in range(int(c[4])):
+        if c[2] == 0.0:
+            compared += _shift_top(i, x, f, h, c, io, arr, ids, n)
+        else:
+            compared += _shift_full(i, x, f, v, c, io, arr, n)
+    for k in range(OUTPUTS):
+        x[out + k] = float(x[out + k]) / compared if compared > 0 else _NAN
     return 0
 
 
 @kernel
-def _shift_top(x: Block, f: Block, h: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block) -> None:
-    """Compare two top-k lists: two halves of the memory, written in turns."""
-    given = n[io[0]]
-    if given == 0 or given != n[io[1]]:
-        return
+def _shift_top(i: int, x: Block, f: Block, h: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block) -> int:
+    """Compare two top-k lists: two halves of the memory, written in turns; gives 1 where there were two."""
     k_max = int(c[3])
-    given = min(given, k_max)
-    mass = top_mass(ids[io[0]], arr[io[1]], given)
-    if mass != mass:
-        return
-    new = 1 if h[0] == 1 else 0  # h[0]: half of the newest list, counted from 1; 0: none
-    now, old = 3 + new * k_max, 3 + (1 - new) * k_max
-    count = keep_top(ids[io[0]], arr[io[1]], given, f, h, now)
-    if h[0] != 0:
+    given = min(n[io[0]] - i * k_max, k_max)
+    if given <= 0 or n[io[0]] != n[io[1]]:
+        return 0
+    tokens, logprobs = offset_i8(ids[io[0]], i * k_max), offset_f4(arr[io[1]], i * k_max)
+    mass = top_mass(tokens, logprobs, given)
+    if mass != mass or is_end(tokens, logprobs, given, int(c[5])):
+        return 0
+    fi, hi = offset_f8(f, i * (3 + 2 * k_max)), offset_u4(h, i * (3 + 2 * k_max))
+    new = 1 if hi[0] == 1 else 0  # half of the newest list, counted from 1; 0: none
+    now, old, is_known = 3 + new * k_max, 3 + (1 - new) * k_max, hi[0] != 0
+    count = keep_top(tokens, logprobs, given, fi, hi, now)
+    if is_known:
         top_divergence(
-            f, h, now, count, mass, old, int(h[2 - new]), float(f[2 - new]), float(c[0]), int(c[1]), x, io[4]
+            fi, hi, now, count, mass, old, int(hi[2 - new]), float(fi[2 - new]), float(c[0]), int(c[1]), x, io[4]
         )
-    f[1 + new] = mass
-    h[1 + new] = count
-    h[0] = 1 + new
+    fi[1 + new] = mass
+    hi[1 + new] = count
+    hi[0] = 1 + new
+    return 1 if is_known else 0
 
 
 @kernel
-def _shift_full(x: Block, f: Block, v: Block, c: Block, io: Block, arr: Block, n: Block) -> None:
+def _shift_full(i: int, x: Block, f: Block, v: Block, c: Block, io: Block, arr: Block, n: Block) -> int:
     """Compare two whole distributions; v keeps the previous one, f its moments and whether it is there."""
-    size, direction, is_given = int(c[0]), int(c[1]), n[io[3]] == int(c[0])
-    if n[io[2]] != size:
-        return
-    is_kept = c[2] == 1.0 and f[2] != 0.0
-    now = arr[io[2]]
-    old = arr[io[3]] if is_given else v if is_kept else now
+    size, direction, out, at = int(c[0]), int(c[1]), io[4], 3 * i
+    if n[io[2]] % size != 0 or n[io[2]] < (i + 1) * size:
+        return 0
+    is_given = n[io[3]] % size == 0 and n[io[3]] >= (i + 1) * size
+    is_kept = c[2] == 1.0 and f[at + 2] != 0.0
+    now, kept = offset_f4(arr[io[2]], i * size), offset_f4(v, i * size if c[2] == 1.0 else 0)
+    old = offset_f4(arr[io[3]], i * size) if is_given else kept if is_kept else now
     mass, weighted, cross, zeros = full_moments(now, old if direction == FORWARD else now, size)
-    if not abs(mass - 1.0) <= MASS_TOLERANCE:
-        return
+    if not abs(mass - 1.0) <= MASS_TOLERANCE or is_likely(now, size, int(c[5])):
+        return 0
+    compared = 0
     if is_given or is_kept:
-        mass_old, weighted_old = float(f[0]), float(f[1])
+        mass_old, weighted_old = float(f[at]), float(f[at + 1])
         if is_given or direction != FORWARD:
             mass_old, weighted_old, back, zeros_now = full_moments(old, now if direction == REVERSE else old, size)
             if direction == REVERSE:
                 cross, zeros = back, zeros_now
         if abs(mass_old - 1.0) <= MASS_TOLERANCE:
+            compared = 1
             entropy, entropy_old = math.log(mass) - weighted / mass, math.log(mass_old) - weighted_old / mass_old
             if direction == FORWARD:
                 kl = cross / mass - math.log(mass) + math.log(mass_old + FLOOR * zeros)
@@ -174,20 +200,31 @@ def _shift_full(x: Block, f: Block, v: Block, c: Block, io: Block, arr: Block, n
                 kl = cross / mass_old - math.log(mass_old) + math.log(mass + FLOOR * zeros)
             else:
                 kl = min(full_mixture(now, old, mass, mass_old, size) - 0.5 * (entropy + entropy_old), _LN2)
-            x[io[4]] = x[io[4] + 1] = max(kl, 0.0)
-            x[io[4] + 2] = min(mass, mass_old, 1.0)
-            x[io[4] + 3] = entropy - entropy_old
+            x[out] = float(x[out]) + max(kl, 0.0)
+            x[out + 1] = float(x[out + 1]) + max(kl, 0.0)
+            x[out + 2] = float(x[out + 2]) + min(mass, mass_old, 1.0)
+            x[out + 3] = float(x[out + 3]) + entropy - entropy_old
+            x[out + 4] = float(x[out + 4]) + 1.0
     if c[2] == 1.0:
-        f[0], f[1], f[2] = mass, weighted, 1.0
-        copy_f4(now, v, size)
+        f[at], f[at + 1], f[at + 2] = mass, weighted, 1.0
+        copy_f4(now, kept, size)
+    return compared
+
+
+@kernel
+def is_likely(logprobs: Block, size: int, token: int) -> bool:
+    """Tell whether a token has more than half of the probability; a token outside the vocabulary has not."""
+    return token >= 0 and token < size and float(logprobs[token]) > -_LN2
 
 
 def _layout(settings: Mapping[str, Any]) -> Layout:
-    """Two lists of 12 bytes an entry, or one whole distribution, or nothing."""
+    """For each position two lists of 12 bytes an entry, or one whole distribution, or nothing."""
+    places = int(settings["positions"])
     if settings["mode"] == "top_k":
-        size = 3 + 2 * int(settings["k_max"])
+        size = places * (3 + 2 * int(settings["k_max"]))
         return Layout(f8=size, u4=size)
-    return Layout(f8=3, vec=int(settings["vocab_size"])) if settings["mode"] == "full" else Layout(f8=3)
+    vec = places * int(settings["vocab_size"])
+    return Layout(f8=3 * places, vec=vec) if settings["mode"] == "full" else Layout(f8=3 * places)
 
 
 def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
@@ -196,6 +233,8 @@ def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
         float(_DIRECTIONS.index(settings["direction"])),
         float(_MODES.index(settings["mode"])),
         float(settings["k_max"]),
+        float(settings["positions"]),
+        float(settings["end_token"]),
     )
 
 
@@ -213,12 +252,15 @@ KL_SHIFT = DetectorSpec(
         SettingSpec("direction", "forward", "which divergence", "enum", "enum", values=_DIRECTIONS),
         SettingSpec("mode", "top_k", "which inputs are compared", "enum", "enum", values=_MODES, shapes_memory=True),
         SettingSpec("k_max", 20, "entries of a top-k list that are used", "count", "count", 1, 64, shapes_memory=True),
+        SettingSpec("positions", 1, "positions that the arrays hold", "count", "count", 1, 16, shapes_memory=True),
+        SettingSpec("end_token", -1, "id of the end mark, whose positions do not count; -1: none", lo=-1, hi=2.0**32),
     ),
     outputs=(
         OutputSpec("kl_nats", "nats", "the divergence, in top_k an estimate", lo=0.0),
         OutputSpec("lower_nats", "nats", "guaranteed lower bound of the divergence", lo=0.0),
         OutputSpec("coverage_ratio", "ratio", "probability that the lists cover, the worse side", lo=0.0, hi=1.0),
         OutputSpec("entropy_delta_nats", "nats", "entropy of this turn minus entropy of the previous one"),
+        OutputSpec("overlap_ratio", "ratio", "share of the longer list that is in both", lo=0.0, hi=1.0),
     ),
     kernel=kl_shift_kernel,
     layout=_layout,

@@ -40,6 +40,8 @@ tier
 pollution_ratio
     Share of the remembered blocks in tier 2 (blocks of one size, so by bytes too), each aged by
     ``aging_idle`` over the turns with block ids, or by ``aging_calibrated``.
+second_tier_ratio
+    Share of them in tier 1; what is in neither is to be kept.
 
 Notes
 -----
@@ -52,7 +54,8 @@ requests" on the second halves of two public traces (``benchmarks/subjects/aging
 
 When not to use it
 ------------------
-Where the server has no prefix cache or does not say what it took from it: everything stays unknown.
+Where the server has no prefix cache or does not say what it took from it: everything stays unknown. Where blocks differ
+in size or only leaves count (a prefix tree), ask ``stabilitykit.sources.block_tracker``, which knows the tree.
 ``aging_calibrated`` in a single session, without block ids: its map was measured on whole servers.
 
 References
@@ -150,8 +153,8 @@ def session_age(f: Block, c: Block, is_idle: bool, is_hit: bool) -> float:
 
 @kernel
 def read_blocks(x: Block, out: int, f: Block, h: Block, w: Block, c: Block) -> int:
-    """Write pollution, and the mean age when calibrated, of the remembered blocks; gives 0."""
-    slots, now, known, high, total = int(c[3]), int(f[CLOCK]), 0, 0, 0.0
+    """Write the shares of both tiers, and the mean age when calibrated, of the remembered blocks; gives 0."""
+    slots, now, known, middle, high, total = int(c[3]), int(f[CLOCK]), 0, 0, 0, 0.0
     for s in range(slots):
         last = int(h[slots + s])
         if last > 0:
@@ -162,7 +165,9 @@ def read_blocks(x: Block, out: int, f: Block, h: Block, w: Block, c: Block) -> i
             known += 1
             total += age
             high += 1 if age >= LAST_TIER else 0
+            middle += 1 if age >= SECOND_TIER and age < LAST_TIER else 0
     x[out + 2] = float(high) / float(known)
+    x[out + 3] = float(middle) / float(known)
     if float(c[0]) == CALIBRATED:
         x[out] = total / float(known)
     return 0
@@ -193,6 +198,7 @@ def kv_aging_kernel(
         f[IDLE_TURNS] = idle
     x[out] = session_age(f, c, is_idle, is_hit)
     x[out + 2] = math.nan
+    x[out + 3] = math.nan
     if blocks > 0 and slots > 0:
         f[CLOCK] = float(f[CLOCK]) + 1.0
         counts = offset_u2(w, int(c[1]) + int(c[2]) if uses_windows else 0)
@@ -240,6 +246,7 @@ KV_AGING = DetectorSpec(
         OutputSpec("age", "ratio", "0 just used, 1 as good as gone", lo=0.0, hi=1.0),
         OutputSpec("tier", "count", "0 keep, 1 second tier, 2 mark for eviction", "count", lo=0.0, hi=2.0),
         OutputSpec("pollution_ratio", "ratio", "share of remembered blocks in tier 2", lo=0.0, hi=1.0),
+        OutputSpec("second_tier_ratio", "ratio", "share of remembered blocks in tier 1", lo=0.0, hi=1.0),
     ),
     kernel=kv_aging_kernel,
     layout=_layout,

@@ -16,6 +16,8 @@ cached_tokens
     Stands in for ``input_tokens`` when that is unknown: the row then continues the cached prefix.
 window
     Context window of this conversation (``context_window_tokens``), optional.
+mla
+    The model caches one shared latent instead of keys (``is_mla``), optional: no unless it is said.
 
 Settings
 --------
@@ -28,7 +30,7 @@ n_sink
 max_position
     Positions the model was made for; 163,840 is DeepSeek-V3's. A smaller ``window`` goes first.
 dtype
-    Precision of the angles and of stored keys: ``f32`` (default), ``bf16``, ``f64``.
+    Precision of the angles and of stored keys: ``f32`` (default), ``f16``, ``bf16``, ``f64``.
 rotary_dim, base
     Rotary dimensions (64: the rotary part of DeepSeek's attention; Llama has 128) and base (10,000).
 
@@ -40,6 +42,9 @@ offset
     token count only breaks inside the row can be seen (and a row that begins below 0).
 is_over_window
     A position is not below the window or ``max_position``.
+is_compensable
+    Positions can be put right: where the last token belongs is inside the window, and keys can be rotated, which a
+    shared latent (multi-head latent attention) cannot. Otherwise only a fresh context helps.
 phase_error
     Estimate of the greatest phase error in radians, at most pi; a plain number in rules. Warn at 0.01
     (formulas B4.1).
@@ -86,14 +91,21 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block
-from stabilitykit.kernels.rope import PRECISIONS, REROTATION, greatest_deviation, phase_error, phase_slope
+from stabilitykit.kernels.rope import (
+    PRECISIONS,
+    REROTATION,
+    expected_position,
+    greatest_deviation,
+    phase_error,
+    phase_slope,
+)
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
 __all__ = ["POSITION_OFFSET", "position_offset_kernel"]
 
 MODES = ("absolute", "cache_relative", "rerotate")
 ABSOLUTE, RELATIVE, REROTATE = 0.0, 1.0, 2.0
-DTYPES = ("f32", "bf16", "f64")
+DTYPES = ("f32", "bf16", "f64", "f16")
 FARTHEST = 2**53
 LAST_INPUT, DROPPED, ROTATIONS = 0, 1, 2  # places in f
 
@@ -114,6 +126,14 @@ def note_dropped(f: Block, tokens: float, sent: float) -> int:
 
 
 @kernel
+def is_compensable(last: float, limit: float, mla: float) -> float:
+    """Tell whether the positions can be put right; ``last`` is where the last token belongs."""
+    if mla > 0.0:
+        return 0.0
+    return math.nan if math.isnan(last) else 1.0 if last < limit else 0.0
+
+
+@kernel
 def position_offset_kernel(
     x: Block, f: Block, h: Block, w: Block, v: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block
 ) -> int:
@@ -122,29 +142,33 @@ def position_offset_kernel(
     c is ``mode, n_sink, max_position, error per position, last exact position, error of one rotation``;
     f is ``tokens of the last prompt, tokens dropped, rotations of stored keys``.
     """
-    count, out = n[io[0]], io[5]
+    count, out = n[io[0]], io[6]
     tokens, cached, window = float(x[io[1]]), float(x[io[3]]), float(x[io[4]])
     if not math.isnan(tokens):
         note_dropped(f, tokens, float(x[io[2]]))
     elif count > 0:
         tokens = cached + count
     base = int(f[DROPPED]) if float(c[0]) == ABSOLUTE else 0
-    offset, top = math.nan, math.nan
+    offset, top, last = math.nan, math.nan, math.nan
     if count > 0 and math.isnan(tokens):
         first = min(max(int(ids[io[0]][0]), 0), FARTHEST)
         offset, top = greatest_deviation(ids[io[0]], count, first, 0, 0)
+        last = float(first + count - 1)
     elif count > 0:
         start = max(int(tokens) - count, 0)
         offset, top = greatest_deviation(ids[io[0]], count, start, int(c[1]), base)
+        last = float(expected_position(start + count - 1, int(c[1]), base))
     elif tokens >= 1.0:
         top = float(int(tokens) - 1 + base)
+        last = top
     limit = float(c[2]) if math.isnan(window) else min(float(c[2]), window)
     rotations = float(f[ROTATIONS]) if float(c[0]) == REROTATE else 0.0
     x[out] = offset
     x[out + 1] = math.nan if math.isnan(top) else 1.0 if top >= limit else 0.0
-    x[out + 2] = math.nan
+    x[out + 2] = is_compensable(last, limit, float(x[io[5]]))
+    x[out + 3] = math.nan
     if not math.isnan(top):
-        x[out + 2] = phase_error(max(top, 0.0), rotations, float(c[3]), float(c[4]), float(c[5]))
+        x[out + 3] = phase_error(max(top, 0.0), rotations, float(c[3]), float(c[4]), float(c[5]))
     return 0
 
 
@@ -169,6 +193,7 @@ POSITION_OFFSET = DetectorSpec(
         "sent_tokens": "sent_tokens",
         "cached_tokens": "cached_tokens",
         "window": "context_window_tokens",
+        "mla": "is_mla",
     },
     settings=(
         SettingSpec(
@@ -183,6 +208,7 @@ POSITION_OFFSET = DetectorSpec(
     outputs=(
         OutputSpec("offset", "tokens", "actual minus expected position"),
         OutputSpec("is_over_window", "bool", "a position is outside the window", "bool", lo=0.0, hi=1.0),
+        OutputSpec("is_compensable", "bool", "positions can be put right", "bool", lo=0.0, hi=1.0),
         OutputSpec("phase_error", "ratio", "estimated phase error in radians", lo=0.0, hi=math.pi),
     ),
     kernel=position_offset_kernel,

@@ -3,8 +3,9 @@
 Nothing is ever renormalised to the tokens that both sides know: that hides exactly the mass that
 moved. Two top-k lists give two numbers. The *lower bound* merges every token that is not in both
 lists into one cell; merging cells never increases a divergence (data-processing inequality), so it
-is a guarantee. The *estimate* spreads what a list leaves open evenly over the tokens it does not
-name and is what the lists suggest, not what they prove.
+is a guarantee. The *estimate* completes both lists: a token that only the other list names gets the
+geometric mean of the least probability listed and an even share of what the list leaves open, the rest
+is spread evenly. It is what the lists suggest, not what they prove.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = [
     "divergence_term",
     "full_mixture",
     "full_moments",
+    "is_end",
     "keep_top",
     "top_divergence",
     "top_mass",
@@ -123,16 +125,20 @@ def top_divergence(
     vocab
         Tokens in the vocabulary.
     x, out
-        Receives estimate, lower bound, coverage and entropy difference (nats) at ``x[out]``.
+        To ``x[out]`` are added: estimate, lower bound, coverage, entropy difference (nats), share of common tokens.
     """
     vocab = max(vocab, 0.0 + k_now + k_old)
     tail_q, tail_p = max(1.0 - s_now, FLOOR * (vocab - k_now)), max(1.0 - s_old, FLOOR * (vocab - k_old))
     mass_q, mass_p = s_now + tail_q, s_old + tail_p
     cq, cp = math.log(mass_q), math.log(mass_p)
-    open_q, open_p = tail_q / mass_q / (vocab - k_now), tail_p / mass_p / (vocab - k_old)  # one token of the tail
-    log_q, log_p = math.log(open_q), math.log(open_p)
-    estimate, bound, both_q, both_p, common = 0.0, 0.0, 0.0, 0.0, 0
-    entropy_q, entropy_p = -tail_q / mass_q * log_q, -tail_p / mass_p * log_p
+    tail_q, tail_p = tail_q / mass_q, tail_p / mass_p
+    entropy_q = -tail_q * math.log(tail_q / (vocab - k_now))
+    entropy_p = -tail_p * math.log(tail_p / (vocab - k_old))
+    common = _common(h, now, k_now, old, k_old)
+    log_q = _open_share(f, now, k_now, cq, tail_q, vocab, k_old - common)
+    log_p = _open_share(f, old, k_old, cp, tail_p, vocab, k_now - common)
+    open_q, open_p = math.exp(log_q), math.exp(log_p)
+    estimate, bound, both_q, both_p = 0.0, 0.0, 0.0, 0.0
     for i in range(k_now):
         lq = float(f[now + i])
         q = math.exp(lq)
@@ -141,7 +147,6 @@ def top_divergence(
         if j < k_old:
             lp = float(f[old + j])
             p = math.exp(lp)
-            common += 1
             both_q += q
             both_p += p
             bound += divergence_term(q, lq, p, lp, direction)
@@ -155,11 +160,50 @@ def top_divergence(
         if _find(h, now, k_now, h[old + j]) == k_now:
             estimate += divergence_term(open_q, log_q, p, lp - cp, direction)
     rest = vocab - (k_now + k_old - common)
-    estimate += rest * divergence_term(open_q, log_q, open_p, log_p, direction)
-    x[out] = max(min(estimate, _LN2) if direction == JS else estimate, 0.0)
-    x[out + 1] = _rest_bound(bound, both_q, both_p, direction)
-    x[out + 2] = min(s_now, s_old, 1.0)
-    x[out + 3] = entropy_q - entropy_p
+    if rest >= 1.0:
+        rest_q = (tail_q - (k_old - common) * open_q) / rest
+        rest_p = (tail_p - (k_now - common) * open_p) / rest
+        estimate += rest * divergence_term(rest_q, math.log(rest_q), rest_p, math.log(rest_p), direction)
+    x[out] = float(x[out]) + max(min(estimate, _LN2) if direction == JS else estimate, 0.0)
+    x[out + 1] = float(x[out + 1]) + _rest_bound(bound, both_q, both_p, direction)
+    x[out + 2] = float(x[out + 2]) + min(s_now, s_old, 1.0)
+    x[out + 3] = float(x[out + 3]) + entropy_q - entropy_p
+    x[out + 4] = float(x[out + 4]) + float(common) / float(max(k_now, k_old))
+
+
+@kernel
+def _common(h: Block, now: int, k_now: int, old: int, k_old: int) -> int:
+    """Count the tokens of two lists that are in both."""
+    count = 0
+    for i in range(k_now):
+        if _find(h, old, k_old, h[now + i]) < k_old:
+            count += 1
+    return count
+
+
+@kernel
+def _open_share(f: Block, at: int, k: int, log_mass: float, tail: float, vocab: float, missing: int) -> float:
+    """Give the logarithm of the probability of a token that only the other list names, which has ``missing`` of them.
+
+    No more than leaves the same to all others together as to each of these; all of the tail when there are no others.
+    """
+    even = math.log(tail / (vocab - k))
+    if missing == 0 or vocab - k - missing < 1.0:
+        return even
+    least = float(f[at])
+    for i in range(k):
+        least = min(least, float(f[at + i]))
+    return min(0.5 * (even + least - log_mass), math.log(tail / (missing + 1.0)))
+
+
+@kernel
+def is_end(tokens: Block, logprobs: Block, count: int, end: int) -> bool:
+    """Tell whether the end mark has more than half of the probability of a top-k list."""
+    mass = 0.0
+    for j in range(count):
+        if tokens[j] == end:
+            mass += math.exp(min(float(logprobs[j]) + 0.0, 0.0))
+    return mass > 0.5
 
 
 @kernel

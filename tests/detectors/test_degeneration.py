@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.subjects.degeneration import goes_round, ordinary, ours, run
 from stabilitykit.detectors.degeneration import DEGENERATION
 from stabilitykit.detectors.trace import trace
 from tests.detectors.agreement import check_compiled, check_twins
@@ -179,3 +180,31 @@ def test_machine_code_is_the_plain_kernel():
     """On long answers, sound and looping ones, machine code says the same to the bit and ends in the same memory."""
     turns = [{"output": words(i, 40 + 70 * i, 3 + 40 * i), "progress": float(i // 3)} for i in range(16)]
     check_compiled(DEGENERATION, [*turns, *turns[:3]])
+
+
+@pytest.mark.capability("issue 6 §1: degeneration: no false call in the recorded ordinary answers of a real model")
+def test_ordinary_answers_are_not_called():
+    """Hundreds of answers at temperature 0.7: what is called loops by a brute-force rule too, and most are sound."""
+    answers = ordinary()
+    sound = [a for a in answers if not a.is_bad]
+    assert len(sound) > 0.9 * len(answers) > 300
+    assert sum(ours(a) for a in sound) == 0
+    assert sum(ours(a) for a in answers) >= 1
+
+
+def test_the_brute_force_rule_knows_a_loop():
+    """Three copies of half an answer's phrases are a loop, two are none, and an overlap is no copy."""
+    assert goes_round([1, 2, 3, 4] * 3 + list(range(100, 112)))
+    assert not goes_round([1, 2, 3, 4] * 2 + list(range(100, 108)))
+    assert not goes_round([1] * 9 + list(range(100, 109)))
+
+
+@pytest.mark.capability("issue 6 §1: degeneration: recall at least .9 on answers of broken servers")
+def test_answers_of_broken_servers_are_called(shared_data):
+    """The accuracy subject reaches its targets of recall and false calls; with permuted labels both are alike."""
+    report = run(shared_data)
+    reached = {t.what: t.is_met for t in report.targets}
+    assert reached["recall on answers of broken servers"]
+    assert reached["false calls in 1,000 ordinary answers"]
+    chance = next(x for x in report.lines if x.kind == "check").figures
+    assert abs(chance["recall"] - chance["false calls in 1,000"] / 1000) < 0.02

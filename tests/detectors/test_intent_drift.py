@@ -12,7 +12,7 @@ from stabilitykit.detectors.trace import trace
 from tests.detectors.compare import check_agreement
 from tests.naive.intent_drift import IntentDriftTwin
 
-METHODS = ("prior", "source_corrected", "source_as_written")
+METHODS = ("prior", "source_corrected", "source_as_written", "fixed")
 components = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 2.0]),
     st.floats(-10, 10, width=32, allow_subnormal=False).filter(lambda a: a == 0 or abs(a) > 1e-3),
@@ -26,7 +26,7 @@ use = st.fixed_dictionaries(
     {
         "dim": st.just(3),
         "method": st.sampled_from(METHODS),
-        "score": st.sampled_from(["previous", "max2"]),
+        "score": st.sampled_from(["previous", "max2", "topic", "depth"]),
         "k": st.sampled_from([0.0, 0.75, 2.0]),
         "window": st.sampled_from([2, 5]),
         "floor": st.sampled_from([0.0, 0.05]),
@@ -68,6 +68,29 @@ def test_max2_is_the_nearer_of_two():
         [1 - math.cos(1.5), 0.0, 1 - math.cos(1.5)], abs=1e-7
     )
     assert trace(INTENT_DRIFT, rows, {"dim": 2})[2]["distance"] == pytest.approx(1 - math.cos(1.5), abs=1e-7)
+
+
+@pytest.mark.capability("issue 3 §1: `intent_drift`: distance to a weighted mean of the topic, and depth of a rise")
+def test_topic_and_depth():
+    """The mean knows both of two topics; depth is 0 while the distance falls, then the rise from the valley."""
+    rows = directions([0.0, 1.0, 1.0, 0.0])
+    topic = [t["distance"] for t in trace(INTENT_DRIFT, rows, {"dim": 2, "score": "topic"})]
+    between = np.array([0.25 * np.cos(0) + 0.75 * np.cos(1), 0.75 * np.sin(1)])
+    assert topic[1:3] == pytest.approx([1 - math.cos(1), 1 - math.cos(0.5)], abs=1e-7)
+    assert topic[3] == pytest.approx(1 - between[0] / np.linalg.norm(between), abs=1e-7)
+    steps = directions(np.cumsum([0.0, 0.6, 0.2, 0.4, 0.9]))
+    depth = [t["distance"] for t in trace(INTENT_DRIFT, steps, {"dim": 2, "score": "depth"})][1:]
+    d = [1 - math.cos(a) for a in (0.6, 0.2, 0.4, 0.9)]
+    assert depth == pytest.approx([0, 0, d[2] - d[1], d[3] - d[1]], abs=1e-7)
+
+
+@pytest.mark.capability("issue 3 §1: `intent_drift`: max_similarity, a fixed bound on the nearer of two turns")
+def test_fixed_bound_does_not_learn():
+    """Whatever was seen, the bound is mu0 + k s0."""
+    settings = {"dim": 2, "method": "fixed", "score": "max2", "mu0": 0.4, "s0": 0.1, "k": 1.0}
+    turns = trace(INTENT_DRIFT, directions([0.0, 0.3, 2.0, 0.1, 3.1]), settings)
+    assert {t["threshold"] for t in turns} == {0.5}
+    assert [t["is_drift"] for t in turns][1:] == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("bad", [[0.0, 0.0], [math.nan, 1.0], [math.inf, 0.0], [1.0], [1.0, 0.0, 0.0], None])

@@ -32,7 +32,7 @@ def top_lists(draw):
     if kind == "odd":
         pairs = draw(st.lists(st.tuples(TOKENS, LOGPROBS), max_size=7))
         return {"token_ids": [t for t, _ in pairs], "logprobs": [lp for _, lp in pairs]}
-    tokens = draw(st.lists(st.integers(0, 9), min_size=1, max_size=7))
+    tokens = draw(st.lists(st.integers(0, 9), min_size=1, max_size=14))
     weights = draw(st.lists(st.floats(0.01, 10), min_size=len(tokens) + 1, max_size=len(tokens) + 1))
     logprobs = [math.log(v / sum(weights)) for v in weights[1:]]
     return {"token_ids": tokens, "logprobs": logprobs[1:] if kind == "uneven" else logprobs}
@@ -43,6 +43,8 @@ TOP_SETTINGS = st.fixed_dictionaries(
         "direction": st.sampled_from(DIRECTIONS),
         "vocab_size": st.sampled_from([2, 12, 129280]),
         "k_max": st.integers(1, 8),
+        "positions": st.integers(1, 3),
+        "end_token": st.sampled_from([-1, -1, 0, 3]),
     }
 )
 
@@ -65,20 +67,28 @@ def whole_turns(draw):
     """Give a turn with whole distributions over 6 tokens, some of them broken."""
 
     def distribution():
-        kind = draw(st.sampled_from(["good", "good", "good", "zeros", "short", "broken", "absent"]))
+        kind = draw(st.sampled_from(["good", "good", "good", "two", "zeros", "short", "broken", "absent"]))
         weights = draw(st.lists(st.floats(0.01, 10), min_size=6, max_size=6))
         if kind == "zeros":
             weights[draw(st.integers(0, 5))] = 0.0
         logprobs = [math.log(v / sum(weights)) if v else draw(st.sampled_from(MISSING)) for v in weights]
         if kind == "broken":
             logprobs[2] = draw(st.sampled_from([math.nan, math.inf, 100.0, -0.001]))
+        if kind == "two":
+            return logprobs + logprobs[::-1]
         return None if kind == "absent" else logprobs[:5] if kind == "short" else logprobs
 
     return {"full_logprobs": distribution(), "prev_logprobs": distribution()}
 
 
 FULL_SETTINGS = st.fixed_dictionaries(
-    {"direction": st.sampled_from(DIRECTIONS), "mode": st.sampled_from(["full", "full_pair"]), "vocab_size": st.just(6)}
+    {
+        "direction": st.sampled_from(DIRECTIONS),
+        "mode": st.sampled_from(["full", "full_pair"]),
+        "vocab_size": st.just(6),
+        "positions": st.integers(1, 3),
+        "end_token": st.sampled_from([-1, 2, 9]),
+    }
 )
 
 

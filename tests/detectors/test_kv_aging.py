@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.subjects.aging_map import measure
 from stabilitykit.detectors.kv_aging import AGING_MAP, KV_AGING, METHODS
 from stabilitykit.detectors.trace import Instance, trace
 from tests.detectors.agreement import check_compiled, check_twins
@@ -44,6 +44,7 @@ def test_compiled_equals_plain(rows, settings):
     check_compiled(KV_AGING, rows, settings)
 
 
+@pytest.mark.capability("issue 3 §1: KV aging: tiers [0,.3) keep, [.3,.7) second tier, [.7,1] marked for eviction")
 @pytest.mark.parametrize(
     ("idle", "tier"), [(0.0, 0.0), (2.999, 0.0), (3.0, 1.0), (6.999, 1.0), (7.0, 2.0), (10.0, 2.0), (99.0, 2.0)]
 )
@@ -65,6 +66,7 @@ def test_a_turn_that_knows_nothing_changes_nothing(method):
     assert all((a == b).all() for a, b in zip(before, detector.memory, strict=True))
 
 
+@pytest.mark.capability("issue 3 §1: KV aging: an entry first seen at a late step is new, not fully aged")
 def test_a_new_entry_at_a_late_turn_is_not_old():
     """The source's code calls an entry first seen at step 40 fully aged; here it is new."""
     (out,) = trace(KV_AGING, [{"hits": 0.0}], {"method": "recency_age"})
@@ -73,6 +75,7 @@ def test_a_new_entry_at_a_late_turn_is_not_old():
     assert trace(KV_AGING, rows, {"window": 4})[-1]["pollution_ratio"] == 0.0
 
 
+@pytest.mark.capability("issue 3 §1: KV aging by the document's formula, inside 0 to 1 and defined where it is 0 / 0")
 def test_growing_reuse_is_not_negative_age():
     """The source's formula is negative when reuse grows and undefined from nothing: 0 here."""
     hits = [0.0] * 4 + [1.0] * 4
@@ -93,11 +96,13 @@ def test_idle_counts_on_from_the_last_value_given():
     assert [out["age"] * 10 for out in trace(KV_AGING, rows, {"window": 10})] == pytest.approx([4, 5, 6, 0, 2])
 
 
+@pytest.mark.capability("issue 3 §1: KV pollution of a session, by tier, from block ids")
 def test_pollution_is_the_share_of_old_blocks():
     """Four of six blocks left behind: polluted by two thirds once 7 of 10 turns have passed."""
     rows = [{"blocks": [1, 2, 3, 4, 5, 6]}] + [{"blocks": [1, 2]}] * 7
-    shares = [out["pollution_ratio"] for out in trace(KV_AGING, rows, {"window": 10})]
-    assert shares[6:] == [0.0, pytest.approx(4 / 6)]
+    turns = trace(KV_AGING, rows, {"window": 10})
+    assert [out["pollution_ratio"] for out in turns][6:] == [0.0, pytest.approx(4 / 6)]
+    assert [out["second_tier_ratio"] for out in turns] == pytest.approx([0, 0, 0, *[4 / 6] * 4, 0])
 
 
 def test_the_table_forgets_rather_than_grows():
@@ -110,22 +115,12 @@ def test_the_table_forgets_rather_than_grows():
     assert 8 * layout.f8 + 4 * layout.u4 + 2 * layout.u2 == 48 + 16 * 10
 
 
-def load_script(root):
-    """Import the script that made the map."""
-    spec = importlib.util.spec_from_file_location("aging_map", root / "benchmarks" / "accuracy" / "aging_map.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.capability(
     "issue 2 §4: `kv_aging`: 'not reused soon' told better than by the source's code, by 0.1 of AUC or more"
 )
-def test_the_shipped_map_is_what_the_script_makes(root, shared_data):
+def test_the_shipped_map_is_what_the_script_makes(shared_data):
     """The generated table is the script's, and beats the source's code on the later halves of both traces."""
-    found = json.loads(json.dumps(load_script(root).measure(shared_data)))
+    found = json.loads(json.dumps(measure(shared_data)))
     assert tuple(found["knots"]) == AGING_MAP
     for areas in found["area_under_curve"].values():
         ours = areas.pop("aging_calibrated")

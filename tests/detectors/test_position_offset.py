@@ -37,6 +37,7 @@ TURNS = st.fixed_dictionaries(
         "sent_tokens": TOKENS,
         "cached_tokens": TOKENS,
         "window": TOKENS,
+        "mla": st.sampled_from([None, 0.0, 1.0]),
     }
 )
 SETTINGS = st.fixed_dictionaries(
@@ -133,6 +134,25 @@ def test_phase_error_grows_with_position_not_with_turns():
     assert small["phase_error"] == again["phase_error"]
     assert great["phase_error"] == pytest.approx(10 * small["phase_error"])
     assert math.isnan(great["offset"])
+
+
+@pytest.mark.capability("issue 3 §1: positions are never compensated on multi-head latent attention")
+def test_what_cannot_be_compensated():
+    """A shared latent cannot be rotated; beyond the window only a fresh context helps, inside it all is well."""
+    row = {"input_tokens": 70, "sent_tokens": 100, "positions": range(70), "window": 100}
+    outs = [trace(POSITION_OFFSET, [row | change])[0] for change in ({}, {"mla": 0}, {"mla": 1}, {"window": 99})]
+    assert [out["offset"] for out in outs] == [-30] * 4
+    assert [out["is_compensable"] for out in outs] == [1, 1, 0, 0]
+    (out,) = trace(POSITION_OFFSET, [row | {"window": 70}], {"mode": "cache_relative"})
+    assert out["is_compensable"] == 1
+
+
+@pytest.mark.capability("issue 3 §1: phase error by number format, position and rotations, a warning from 1e-2 on")
+def test_phase_error_by_format():
+    """At 32k only float64 and float32 stay below the warning, the more bits the better; bfloat16 is lost."""
+    turn = {"input_tokens": 32768}
+    error = {d: trace(POSITION_OFFSET, [turn], {"dtype": d, "rotary_dim": 128})[0]["phase_error"] for d in DTYPES}
+    assert error["f64"] < 1e-10 < error["f32"] < 1e-2 < error["f16"] <= error["bf16"] == math.pi
 
 
 def test_rerotation_adds_up():

@@ -36,6 +36,53 @@ def test_the_estimate_bounds_float32_angles(dim, base, top):
     assert 1.0 <= estimate / true_error(dim, base, top) <= 1.7
 
 
+def rounded(values, bits):
+    """Round to so many significant bits, ties to even."""
+    if bits == 24:
+        return values.astype(np.float32).astype(np.float64)
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+
+
+@pytest.mark.capability("issue 3 §1: phase error against extended precision in half, bfloat16 and double")
+@pytest.mark.parametrize(("precision", "top"), [("f16", 255), ("f16", 1023), ("bf16", 63), ("bf16", 255)])
+@pytest.mark.parametrize("dim", [64, 128])
+def test_the_estimate_bounds_narrow_angles(precision, top, dim):
+    """While positions themselves are exact: not below the true maximum, and at most 1.7 times it."""
+    bits = PRECISIONS[precision]
+    exact = np.longdouble(1e4) ** (-2 * np.arange(dim // 2) / np.longdouble(dim))
+    positions = np.arange(top + 1)
+    angles = rounded(positions[:, None] * rounded(exact.astype(np.float64), bits), bits)
+    true = float(np.abs(angles - positions[:, None].astype(np.longdouble) * exact).max())
+    estimate = phase_error(float(top), 0.0, phase_slope(precision, dim, 1e4), 2.0**bits, 0.0)
+    assert 1.0 <= estimate / true <= 1.7
+
+
+@pytest.mark.parametrize("top", [4095, 163839])
+def test_the_estimate_bounds_double_angles(top):
+    """Double precision against extended: at most four times the true maximum, which is near its rounding."""
+    exact = np.longdouble(1e4) ** (-2 * np.arange(64) / np.longdouble(128))
+    positions = np.arange(max(top - 3000, 0), top + 1)
+    angles = positions[:, None] * exact.astype(np.float64)
+    true = float(np.abs(angles.astype(np.longdouble) - positions[:, None].astype(np.longdouble) * exact).max())
+    assert 1.0 <= phase_error(float(top), 0.0, phase_slope("f64", 128, 1e4), 2.0**53, 0.0) / true <= 4.0
+
+
+@pytest.mark.parametrize("precision", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("rotations", [1, 5, 20])
+def test_the_estimate_bounds_repeated_rotation(precision, rotations):
+    """A stored key, rotated again and again from the last result: the relative error is below the estimate."""
+    bits, rng = PRECISIONS[precision], np.random.default_rng(1)
+    turn = np.exp(-1j * 256 * 1e4 ** (-2 * np.arange(64) / 128))
+    key = rounded(rng.standard_normal((500, 64)), bits) + 1j * rounded(rng.standard_normal((500, 64)), bits)
+    stored = key
+    for _ in range(rotations):
+        stored = stored * turn
+        stored = rounded(stored.real, bits) + 1j * rounded(stored.imag, bits)
+    true = float(np.linalg.norm(stored - key * turn**rotations) / np.linalg.norm(key))
+    assert 1.0 <= phase_error(0.0, float(rotations), 0.0, 2.0**bits, REROTATION[precision]) / true <= 3.0
+
+
 def test_bfloat16_positions_break_above_256():
     """257 is 256 in bfloat16: the error jumps by a whole position's rounding."""
     slope, exact = phase_slope("bf16", 128, 1e4), 2.0 ** PRECISIONS["bf16"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Any
 
 __all__ = ["IntentDriftTwin"]
@@ -23,6 +24,8 @@ class IntentDriftTwin:
     def reset(self) -> None:
         """Forget everything."""
         self.vectors: list[list[float]] = []
+        self.topic: list[float] = []
+        self.distances: list[float] = []
         self.window: list[float] = []
         n0, self.m = self.s["n0"], self.s["mu0"]
         self.n, self.m2 = float(n0), n0 * self.s["s0"] ** 2
@@ -32,9 +35,27 @@ class IntentDriftTwin:
         u = [] if value is None else [float(a) for a in value]
         if len(u) != self.s["dim"] or not all(map(math.isfinite, u)) or not any(u):
             return None
-        cosines = [math.fsum(a * b for a, b in zip(u, v, strict=True)) / (norm(u) * norm(v)) for v in self.vectors]
-        self.vectors = [*self.vectors, u][-1 if self.s["score"] == "previous" else -2 :]
-        return min(2.0, max(0.0, 1 - max(cosines))) if cosines else None
+        kept = [self.topic] if self.s["score"] == "topic" and self.vectors else self.vectors
+        cosines = [
+            math.fsum(a * b for a, b in zip(u, v, strict=True)) / (norm(u) * norm(v)) if any(v) else 0.0 for v in kept
+        ]
+        old = self.topic or [a / norm(u) for a in u]
+        mean = [m + 0.5 * (a / norm(u) - m) for m, a in zip(old, u, strict=True)]
+        self.topic = list(array("f", mean))  # as the detector keeps it
+        self.vectors = [*self.vectors, u][-2 if self.s["score"] == "max2" else -1 :]
+        return self._risen(min(2.0, max(0.0, 1 - max(cosines)))) if cosines else None
+
+    def _risen(self, d: float) -> float:
+        """The distance, or how far it is above the valley behind it."""
+        self.distances.append(d)
+        if self.s["score"] != "depth":
+            return d
+        valley = d
+        for before in reversed(self.distances[:-1]):
+            if before > valley:
+                break
+            valley = before
+        return d - valley
 
     def _window_bound(self, floor: float) -> float | None:
         n = len(self.window)
@@ -56,6 +77,8 @@ class IntentDriftTwin:
             bound = self.m + self.s["k"] * math.sqrt(self.m2 / self.n)
         elif method == "source_corrected":
             bound = self._window_bound(self.s["floor"])
+        elif method == "fixed":
+            bound = self.s["mu0"] + self.s["k"] * self.s["s0"]
         else:
             if d is not None:
                 self._push(d)

@@ -7,35 +7,56 @@ import math
 import numpy as np
 
 FLOOR = 1e-10
-NOTHING = dict.fromkeys(("kl_nats", "lower_nats", "coverage_ratio", "entropy_delta_nats"))
+OUTPUTS = ("kl_nats", "lower_nats", "coverage_ratio", "entropy_delta_nats", "overlap_ratio")
 
 
 class NaiveKlShift:
-    """Compares each turn's distribution with the last one there was."""
+    """Compares each position's distribution with the last one there was."""
 
     def __init__(self, settings):
         self.settings = settings
         self.reset()
 
     def reset(self):
-        """Forget the previous distribution."""
-        self.previous = None
+        """Forget the previous distributions."""
+        self.previous = {}
 
     def update(self, inputs):
         """Take one turn."""
-        vocab, direction, mode = (self.settings[k] for k in ("vocab_size", "direction", "mode"))
+        found = [self.position(i, inputs) for i in range(int(self.settings["positions"]))]
+        found = [one for one in found if one is not None]
+        return {name: sum(one[name] for one in found) / len(found) if found else None for name in OUTPUTS}
+
+    def position(self, i, inputs):
+        """Compare one position, None where one side is missing."""
+        vocab, direction, mode, end = (self.settings[k] for k in ("vocab_size", "direction", "mode", "end_token"))
+        old = self.previous.get(i)
         if mode == "top_k":
-            now = top_list(inputs.get("token_ids"), inputs.get("logprobs"), self.settings["k_max"])
-            old, compare = self.previous, top_k
+            now, compare = self.listed(i, inputs), top_k
         else:
-            now, old = (whole(inputs.get(k), vocab) for k in ("full_logprobs", "prev_logprobs"))
+            now, given = (whole(inputs.get(k), vocab, i) for k in ("full_logprobs", "prev_logprobs"))
             compare = full
-            if mode == "full" and not has_size(inputs.get("prev_logprobs"), vocab):
-                old = self.previous
-        if now is None:
-            return NOTHING
-        self.previous = now
-        return NOTHING if old is None else compare(now, old, vocab, direction)
+            if mode == "full_pair" or has_size(inputs.get("prev_logprobs"), vocab, i):
+                old = given
+        is_over = now is not None and math.exp(probable(now, end)) > 0.5
+        if now is None or is_over:
+            return None
+        self.previous[i] = now
+        return None if old is None else compare(now, old, vocab, direction)
+
+    def listed(self, i, inputs):
+        """Give the list of a position."""
+        tokens, logprobs, k = inputs.get("token_ids"), inputs.get("logprobs"), int(self.settings["k_max"])
+        if not tokens or not logprobs or len(tokens) != len(logprobs):
+            return None
+        return top_list(tokens[i * k : (i + 1) * k], logprobs[i * k : (i + 1) * k], k)
+
+
+def probable(found, token):
+    """Give a token's log-probability, from a list's dict or from a whole distribution."""
+    if isinstance(found, dict):
+        return found.get(token, -math.inf)
+    return found[token] if 0 <= token < len(found) else -math.inf
 
 
 def float32(values):
@@ -88,6 +109,18 @@ def spread(listed, vocab):
     return named, math.log(tail / mass / unlisted)
 
 
+def completed(named, other, vocab, wanted):
+    """Name the wanted tokens too: between the least named and an even share; gives the share of the rest as well."""
+    missing = wanted - named.keys()
+    rest = vocab - len(named) - len(missing)
+    tail = (vocab - len(named)) * math.exp(other)
+    share = min((other + min(named.values())) / 2, math.log(tail / (len(missing) + 1)))
+    if not missing or rest < 1:
+        share = other
+    left = (tail - math.exp(share) * len(missing)) / rest if rest >= 1 else 1.0
+    return named | dict.fromkeys(missing, share), math.log(left)
+
+
 def entropy(named, other, vocab):
     """Give the entropy of a whole distribution."""
     listed = math.fsum(-math.exp(lp) * lp for lp in named.values())
@@ -99,13 +132,15 @@ def top_k(now, old, vocab, direction):
     vocab = max(vocab, len(now) + len(old))
     (q, q_other), (p, p_other) = spread(now, vocab), spread(old, vocab)
     union = q.keys() | p.keys()
-    cells = [(1, q.get(t, q_other), p.get(t, p_other)) for t in union]
-    cells.append((vocab - len(union), q_other, p_other))
+    (all_q, rest_q), (all_p, rest_p) = completed(q, q_other, vocab, union), completed(p, p_other, vocab, union)
+    cells = [(1, all_q[t], all_p[t]) for t in union]
+    cells.append((vocab - len(union), rest_q, rest_p))
     return {
         "kl_nats": max(terms(cells, direction), 0.0),
         "lower_nats": lower_bound(now, old, direction),
         "coverage_ratio": min(mass_of(now), mass_of(old), 1.0),
         "entropy_delta_nats": entropy(q, q_other, vocab) - entropy(p, p_other, vocab),
+        "overlap_ratio": len(now.keys() & old.keys()) / max(len(now), len(old)),
     }
 
 
@@ -132,16 +167,16 @@ def rest(q, p, direction):
     return sum(v * math.log(v / ((q + p) / 2)) for v in (q, p) if v > 0) / 2
 
 
-def has_size(logprobs, vocab):
-    """Tell whether a whole distribution was given."""
-    return logprobs is not None and len(logprobs) == vocab
+def has_size(logprobs, vocab, i):
+    """Tell whether whole distributions were given, and one for this position."""
+    return logprobs is not None and len(logprobs) % vocab == 0 and len(logprobs) >= (i + 1) * vocab
 
 
-def whole(logprobs, vocab):
-    """Give the log-probabilities of the vocabulary, None for what is no distribution."""
-    if not has_size(logprobs, vocab):
+def whole(logprobs, vocab, i):
+    """Give the log-probabilities of the vocabulary at a position, None for what is no distribution."""
+    if not has_size(logprobs, vocab, i):
         return None
-    values = float32(logprobs)
+    values = float32(logprobs[i * vocab : (i + 1) * vocab])
     if any(math.isnan(lp) or lp > 0.01 for lp in values):
         return None
     return values if abs(math.fsum(math.exp(lp) for lp in values) - 1) <= 1e-3 else None
@@ -175,4 +210,5 @@ def full(now, old, vocab, direction):
         "lower_nats": max(kl, 0.0),
         "coverage_ratio": min(mass, 1.0),
         "entropy_delta_nats": spread_now - spread_old,
+        "overlap_ratio": 1.0,
     }

@@ -34,17 +34,18 @@ class NaiveKvAging:
             self.idle = idle
         elif hits is not None:
             self.idle = 0 if self.idle is None or hits > 0 else self.idle + 1
-        age, pollution = self.session_age(idle is not None, hits is not None), None
+        age, pollution, middle = self.session_age(idle is not None, hits is not None), None, None
         if blocks and self.slots:
             self.clock += 1
             for block in blocks:
                 self.touch(block)
             old = [self.block_age(entry) for entry in self.table if entry != FREE]
             pollution = sum(a >= 0.7 for a in old) / len(old)
+            middle = sum(0.3 <= a < 0.7 for a in old) / len(old)
             if self.method == "aging_calibrated":
                 age = sum(old) / len(old)
         tier = None if age is None else (age >= 0.3) + (age >= 0.7)
-        return {"age": age, "tier": tier, "pollution_ratio": pollution}
+        return {"age": age, "tier": tier, "pollution_ratio": pollution, "second_tier_ratio": middle}
 
     def recency(self):
         """Give min(1, turns since the last hit or the first turn / window)."""

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-BITS = {"f64": 53, "f32": 24, "bf16": 8}
-ONCE = {"f64": 5e-17, "f32": 2.7e-8, "bf16": 1.8e-3}
+BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
+ONCE = {"f64": 5e-17, "f32": 2.7e-8, "f16": 2.3e-4, "bf16": 1.8e-3}
 
 
 class NaivePositionOffset:
@@ -32,18 +32,24 @@ class NaivePositionOffset:
         elif row and cached is not None:
             tokens = cached + len(row)
         base = int(self.dropped) if self.settings["mode"] == "absolute" else 0
-        offset = top = None
+        offset = top = last = None
         if row:
             wanted = self.wanted(row, tokens, base)
             apart = [float(a) - float(b) for a, b in zip(row, wanted, strict=True)]
             offset = max(reversed(apart), key=abs)
-            top = float(max(row))
+            top, last = float(max(row)), float(wanted[-1])
         elif tokens is not None and tokens >= 1:
-            top = float(int(tokens) - 1 + base)
+            top = last = float(int(tokens) - 1 + base)
+        fixed = 0.0 if inputs.get("mla") else None
         if top is None:
-            return {"offset": None, "is_over_window": None, "phase_error": None}
+            return {"offset": None, "is_over_window": None, "is_compensable": fixed, "phase_error": None}
         limit = self.settings["max_position"] if window is None else min(self.settings["max_position"], window)
-        return {"offset": offset, "is_over_window": float(top >= limit), "phase_error": self.phase(max(top, 0.0))}
+        return {
+            "offset": offset,
+            "is_over_window": float(top >= limit),
+            "is_compensable": float(last < limit) if fixed is None else fixed,
+            "phase_error": self.phase(max(top, 0.0)),
+        }
 
     def note_dropped(self, tokens, sent):
         """Learn how many tokens were dropped."""
@@ -82,7 +88,7 @@ class NaivePositionOffset:
 def rounded(value, bits):
     """Round a float to float32 or bfloat16 by its bits."""
     pattern = int(np.float32(value).view(np.uint32))
-    if bits == 24:
-        return float(np.float32(value))
+    if bits > 8:
+        return float(np.float32(value) if bits == 24 else np.float16(value))
     pattern = (pattern + 0x7FFF + (pattern >> 16 & 1)) >> 16 << 16
     return float(np.uint32(pattern).view(np.float32))
