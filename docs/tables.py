@@ -24,6 +24,6 @@ def domain(spec: SignalSpec | OutputSpec | SettingSpec | ParamSpec) -> str:
     words = getattr(spec, "values", ())
     if words:
         return " ".join(f"`{word}`" for word in words)
-    if spec.kind in ("array", "bool", "word") or (spec.lo, spec.hi) == (-math.inf, math.inf):
+    if spec.kind in ("array", "bool", "file", "word") or (spec.lo, spec.hi) == (-math.inf, math.inf):
         return ""
     return f"{_number(spec.lo)} … {_number(spec.hi)}"

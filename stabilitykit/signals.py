@@ -23,6 +23,7 @@ __all__ = [
     "Scope",
     "SettingSpec",
     "SignalSpec",
+    "Weights",
     "scope_rank",
 ]
 
@@ -92,14 +93,36 @@ class OutputSpec:
 
 
 @attrs.frozen
+class Weights:
+    """The arrays of a model file; equal when their files are.
+
+    Parameters
+    ----------
+    sha256
+        Of the file's bytes, hex: what fingerprints and the names of memory say of it.
+    arrays
+        By name: finite float64, or text.
+    """
+
+    sha256: str
+    arrays: Mapping[str, Any] = attrs.field(eq=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.sha256
+
+
+@attrs.frozen
 class SettingSpec:
-    """One setting of a detector in YAML: a plain count, a literal with unit, a bool or a word."""
+    """One setting of a detector in YAML: a plain count, a literal with unit, a bool, a word, a model file.
+
+    The value of a ``file`` is its ``Weights``, or None when the pack names none.
+    """
 
     name: str
     default: Any
     doc: str
     unit: str = "count"
-    kind: Literal["number", "count", "bool", "enum"] = "number"
+    kind: Literal["number", "count", "bool", "enum", "file"] = "number"
     lo: float = -INF
     hi: float = INF
     values: tuple[str, ...] = ()
@@ -161,6 +184,8 @@ class DetectorSpec:
         Reaction to a receipt, by action name; absent means ``none``.
     default_scope
         Set for detectors that are widened by default; else the narrowest scope of the inputs.
+    check
+        Says what is wrong with settings that are right one by one ("": nothing).
     """
 
     type: str
@@ -174,6 +199,7 @@ class DetectorSpec:
     model_bound: bool = False
     on_applied: Mapping[str, Reaction] = attrs.field(factory=dict)
     default_scope: Scope | None = None
+    check: Callable[[Mapping[str, Any]], str] = lambda settings: ""
 
     def output(self, name: str) -> OutputSpec | None:
         """Find an output by name."""
@@ -232,10 +258,21 @@ _ALL: tuple[SignalSpec, ...] = (
     _ratio("kv_fragmentation_ratio", "replica", "1 - used tokens / (allocated blocks x block size)"),
     _c("kv_idle_turns", "count", "session", "turns since this conversation's KV entries were last used"),
     _c("preemptions_count", "count", "replica", "preempted requests, monotonic counter"),
+    _ratio("prefix_hit_ratio", "replica", "prompt tokens served from the cache / prompt tokens, all requests"),
+    # integrity
+    SignalSpec("is_mla", "bool", "session", "keys are cached as one shared latent (DeepSeek's MLA)", "bool", 0, 1),
+    _c("mask_rows", "count", "session", "rows of attention_mask: tokens that are queries"),
+    _c("mask_cached_tokens", "tokens", "session", "cached tokens before the first row of attention_mask"),
     # load
     _c("running_requests", "count", "replica", "requests being decoded"),
     _c("waiting_requests", "count", "replica", "requests waiting for a place"),
     _c("pending_requests", "count", "replica", "requests sent by the host and not answered"),
+    _n("oldest_wait_ms", "ms", "replica", "longest time that an open request has waited for its first token", 0.0, 1e9),
+    _n("generated_tokens_per_s", "tokens/s", "replica", "tokens generated a second, all requests", 0.0, 1e9),
+    _n("mean_ttft_ms", "ms", "replica", "mean time to first token, requests since the last sample", 0.0, 1e9),
+    _n("mean_itl_ms", "ms", "replica", "mean gap between tokens, requests since the last sample", 0.0, 1e9),
+    _n("mean_queue_ms", "ms", "replica", "mean time before prefill, requests since the last sample", 0.0, 1e9),
+    _n("mean_prefill_ms", "ms", "replica", "mean time of prefill, requests since the last sample", 0.0, 1e9),
     _n("queue_full_per_s", "/s", "replica", "rejected puts into a bounded queue, per second", 0.0, 1e9),
     _n("queue_recv_ms", "ms", "replica", "time a consumer waited for an item", 0.0, 1e9),
     # runtime
@@ -253,6 +290,7 @@ _ALL: tuple[SignalSpec, ...] = (
     _n("launch_host_us", "us", "device", "launch latency spent on the host", 0.0, 1e12),
     _n("launch_queue_us", "us", "device", "launch latency spent in the stream queue", 0.0, 1e12),
     _n("launch_sync_us", "us", "device", "launch latency spent in synchronisation", 0.0, 1e12),
+    _n("launch_total_us", "us", "device", "launch call to start of the kernel, measured as one", 0.0, 1e12),
     # arrays
     _a("embedding", "component", "embedding of the user's message, f32[d]", "float32"),
     _a("top_token_ids", "token id", "ids of the top-k candidates at one position, i64[k]", "int64"),
@@ -266,8 +304,12 @@ _ALL: tuple[SignalSpec, ...] = (
     _a("position_ids", "position", "positions the model was given, i64[n]", "int64"),
     _a("attention_mask", "0 or 1", "mask the model was given, row-major, i64[q*k]", "int64"),
     _a("snapshot", "component", "mean KV vector of each sampled layer, f32[layers*d]", "float32"),
-    _a("clock_samples", "ns", "local and remote clock readings, i64[2*n]", "int64", "device"),
+    _a("clock_samples", "ns", "clock readings: local, remote (and round trip), i64[2*n or 3*n]", "int64", "device"),
     _a("token_frames", "frame", "frame of each token, i64[n]", "int64"),
+    _a("token_times_us", "us", "time of each token in the input, i64[n]", "int64"),
+    _a("valid_keys", "0 or 1", "keys that may be attended to (no padding, not evicted), i64[k]", "int64"),
+    _a("cache_positions", "position", "places in the cache of the same tokens as position_ids, i64[n]", "int64"),
+    _a("position_gaps", "index", "places in position_ids where a jump is declared, i64[m]", "int64"),
 )
 
 CATALOGUE: dict[str, SignalSpec] = {s.name: s for s in _ALL}

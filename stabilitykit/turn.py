@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,8 +31,28 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float) and value != value and _pack_double(value) == _MISSING_BYTES
 
 
+if TYPE_CHECKING:
+    _Named = type
+else:
+
+    class _Named(type):
+        """Turns the TypeError of a misspelt argument into one that names the nearest."""
+
+        def __call__(cls, *args: Any, **given: Any) -> Any:
+            try:
+                return super().__call__(*args, **given)
+            except TypeError as error:
+                names = [field.name for field in attrs.fields(cls)]
+                strange = [name for name in given if name not in names]
+                if not strange:
+                    raise
+                near = get_close_matches(strange[0], names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else "; signals that a pack declares go into `extra`"
+                raise TypeError(f"Turn has no field {strange[0]!r:.60}{hint}") from error
+
+
 @attrs.define(eq=False, repr=False, kw_only=True)
-class Turn:
+class Turn(metaclass=_Named):
     """One turn of one conversation, as the host saw it.
 
     Every signal is optional; what is not given is missing, which is not zero. Units stand in
@@ -108,10 +129,21 @@ class Turn:
     kv_fragmentation_ratio: float = MISSING
     kv_idle_turns: float = MISSING
     preemptions_count: float = MISSING
+    prefix_hit_ratio: float = MISSING
+    # integrity
+    is_mla: bool | float = MISSING
+    mask_rows: float = MISSING
+    mask_cached_tokens: float = MISSING
     # load
     running_requests: float = MISSING
     waiting_requests: float = MISSING
     pending_requests: float = MISSING
+    oldest_wait_ms: float = MISSING
+    generated_tokens_per_s: float = MISSING
+    mean_ttft_ms: float = MISSING
+    mean_itl_ms: float = MISSING
+    mean_queue_ms: float = MISSING
+    mean_prefill_ms: float = MISSING
     queue_full_per_s: float = MISSING
     queue_recv_ms: float = MISSING
     # runtime
@@ -129,6 +161,7 @@ class Turn:
     launch_host_us: float = MISSING
     launch_queue_us: float = MISSING
     launch_sync_us: float = MISSING
+    launch_total_us: float = MISSING
     # arrays
     embedding: Any = None
     top_token_ids: Any = None
@@ -144,6 +177,10 @@ class Turn:
     snapshot: Any = None
     clock_samples: Any = None
     token_frames: Any = None
+    token_times_us: Any = None
+    valid_keys: Any = None
+    cache_positions: Any = None
+    position_gaps: Any = None
     extra: Mapping[str, Any] | None = None
     applied: Receipt | None = None
 

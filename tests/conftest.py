@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from tests import status
+from tests.servers.llamacpp import llama, tiny_gguf  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -74,12 +74,14 @@ def perfect(family: Family, seed: int) -> Iterator[Turn]:
         answer = round(0.5 * (family.full * family.window - tokens) / (TURNS + 1 - number))
         cached = None if family.hit_ratio is None else round(size * family.hit_ratio * (not is_new))
         prefill = (family.ttft + family.per_new_token * (size - (cached or 0))) * noise(rng, family.jitter)
+        itl = family.itl * (1 + family.itl_growth * number / TURNS) * noise(rng, family.jitter)
         yield Turn(
             session_id="perfect",
             model="a",
             ttft_ms=prefill + rng.exponential(20.0),
             prefill_ms=prefill,
-            itl_ms=family.itl * (1 + family.itl_growth * number / TURNS) * noise(rng, family.jitter),
+            itl_ms=itl,
+            decode_tokens_per_s=1000.0 / itl,
             sent_tokens=counted(rng, size, family.miscount),  # type: ignore[arg-type]
             input_tokens=size,
             output_tokens=answer,

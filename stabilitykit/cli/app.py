@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stabilitykit.cli import check, doctor, explain, replay, rules, signals, test, warmup
+from stabilitykit.cli import calibrate, check, doctor, explain, health, logs, replay, rules, signals, test, warmup
 from stabilitykit.cli.output import ReaderGone, error
 from stabilitykit.errors import PackError, StabilityKitError
 
@@ -32,9 +32,12 @@ app.command("test")(test.run_cases_beside)
 app.command("replay")(replay.replay_command)
 app.command("explain")(explain.explain)
 app.add_typer(rules.app, name="rules")
+app.add_typer(logs.app, name="logs")
+app.add_typer(calibrate.app, name="calibrate")
 app.command("signals")(signals.signals)
 app.command("warmup")(warmup.warmup)
 app.command("doctor")(doctor.doctor)
+app.command("health")(health.health)
 
 
 def _version(wanted: bool) -> None:

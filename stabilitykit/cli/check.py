@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,8 @@ from stabilitykit.cli.packs import ParamOption, names_or_shipped, pack_of
 from stabilitykit.cli.recording import MapOption, Recording
 from stabilitykit.compiled.program import Program, build_program
 from stabilitykit.errors import PackError
-from stabilitykit.rules.pack import Pack
+from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.pack import MATURITY, Pack
 from stabilitykit.rules.reach import Blind, blind_rules
 from stabilitykit.signals import CATALOGUE, SCOPES
 from stabilitykit.turn import Turn, is_missing
@@ -31,6 +32,12 @@ class _Checked:
     program: Program | None = None
     problems: PackError | None = None
     blind: Sequence[Blind] = ()
+    columns: Mapping[str, str] = attrs.field(factory=dict)
+    """Columns of the log without a meaning, under the signal whose name is near."""
+
+    def columns_like(self, blind: Blind) -> list[str]:
+        """Give the log's columns that may be what a rule lacks."""
+        return [self.columns[name] for name in blind.missing if name in self.columns]
 
     @property
     def has_findings(self) -> bool:
@@ -39,7 +46,7 @@ class _Checked:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Findings that are no errors; a pack without rules is there to be extended, so it has none."""
-        return self.pack.warnings if self.pack is not None and self.pack.rules else ()
+        return (*self.pack.warnings, *_immature(self.pack)) if self.pack is not None and self.pack.rules else ()
 
 
 def check(
@@ -75,20 +82,29 @@ def _check(name: str, params: Sequence[str] | None, log: Path | None, maps: Sequ
         program = build_program(pack)
     except PackError as problems:
         return _Checked(name, problems=problems)
-    blind = blind_rules(pack, _signals_of(log, maps, pack)) if log else ()
-    return _Checked(name, pack, program, blind=blind)
+    there, columns = _signals_of(log, maps, pack) if log else (set[str](), dict[str, str]())
+    return _Checked(name, pack, program, blind=blind_rules(pack, there) if log else (), columns=columns)
 
 
-def _signals_of(log: Path, maps: Sequence[Path] | None, pack: Pack) -> set[str]:
-    """Collect the signals that a log ever brings."""
+def _immature(pack: Pack) -> Iterator[str]:
+    """Name the pack's own rules whose first tag is no maturity; a rule without tags claims none."""
+    for rule in pack.rules:
+        if rule.file == pack.files[-1] and rule.tags and rule.tags[0] not in MATURITY:
+            hint = did_you_mean(rule.tags[0], MATURITY) or f"one of {', '.join(MATURITY)}"
+            yield f"{rule.file}:{rule.line}: warning: the first tag of `{rule.id}` is no maturity ({hint})"
+
+
+def _signals_of(log: Path, maps: Sequence[Path] | None, pack: Pack) -> tuple[set[str], dict[str, str]]:
+    """Collect the signals that a log ever brings, and its columns that mean nothing under the signal each is like."""
     found: set[str] = set()
-    for entry in Recording([log], maps, pack, keep_going=True).entries():
+    recording = Recording([log], maps, pack, keep_going=True)
+    for entry in recording.entries():
         if isinstance(entry, Turn):
             found.update(n for n in CATALOGUE if n not in found and not is_missing(getattr(entry, n)))
             found.update(entry.extra or ())
         else:
             found.update(entry.signals)
-    return found
+    return found, {near: column for log in recording.logs for column, near in log.unknown.items() if near}
 
 
 def _show(checked: _Checked) -> None:
@@ -109,7 +125,9 @@ def _show(checked: _Checked) -> None:
     for blind in checked.blind:
         verdict = ("  can never run ", "yellow") if blind.is_dead else ("  sees less ", "cyan")
         why = f": without {', '.join(blind.missing)}" if blind.missing else ": waits for a rule that can never match"
-        line(verdict, blind.rule.id, why)
+        near = checked.columns_like(blind)
+        hint = f" (did you mean its column {', '.join(map(plain, near))}? a mapping says so)" if near else ""
+        line(verdict, blind.rule.id, why, hint)
 
 
 def _memory(program: Program) -> dict[str, dict[str, int]]:
@@ -135,5 +153,8 @@ def _as_dict(checked: _Checked) -> dict[str, Any]:
         "detectors": len(pack.detectors),
         "states": [s.name for s in pack.states],
         "memory": _memory(program),
-        "blind": [{"rule": b.rule.id, "missing": list(b.missing), "never": b.is_dead} for b in checked.blind],
+        "blind": [
+            {"rule": b.rule.id, "missing": list(b.missing), "never": b.is_dead, "near": checked.columns_like(b)}
+            for b in checked.blind
+        ],
     }

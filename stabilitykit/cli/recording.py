@@ -79,6 +79,8 @@ class Recording:
                 note(("left out ", "yellow"), plain(bad))
             if log.bad_count:
                 note(f"{plain(log.path.name)}: {log.bad_count} bad line{'s' * (log.bad_count != 1)} left out")
+            if log.path.resolve() == shipped_recording().resolve():
+                continue  # its own README says what its other columns are
             unknown = [plain(name) + (f" (did you mean {near}?)" if near else "") for name, near in log.unknown.items()]
             if unknown:
                 shown = ", ".join(unknown[:12]) + (f" and {len(unknown) - 12} more" if len(unknown) > 12 else "")

@@ -1,4 +1,4 @@
-"""``stabilitykit rules``: what a pack's rules are."""
+"""``stabilitykit rules``: what a pack's rules are, and what may stand in one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stabilitykit.cli import vocabulary
 from stabilitykit.cli.output import SEVERITY_STYLES, line, record, table
 from stabilitykit.cli.packs import PackOption, ParamOption, pack_of
 from stabilitykit.errors import UsageError
@@ -15,7 +16,13 @@ from stabilitykit.rules.reach import signals_read
 
 __all__ = ["app"]
 
-app = typer.Typer(help="What the rules of a pack are.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="What the rules of a pack are, and what may stand in one.", no_args_is_help=True, rich_markup_mode=None
+)
+app.command("actions")(vocabulary.actions)
+app.command("detectors")(vocabulary.detectors)
+app.command("params")(vocabulary.params)
+app.command("codes")(vocabulary.codes)
 _JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 

@@ -53,6 +53,7 @@ class Timeline:
         self._every = every
         self._quiet: dict[object, _Quiet] = {}
         self._matching: dict[object, frozenset[str]] = {}
+        self._is_begun = False
 
     def show(self, step: Step) -> None:
         """Print one step, or remember it as quiet."""
@@ -81,14 +82,25 @@ class Timeline:
         for session_id in list(self._quiet):
             self._flush(session_id)
 
+    def _begin(self) -> None:
+        """Print once what the lines mean."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        line((f"{'conversation':<12} {'turn':<13} state, and why (turns without news share a line)", "bold"))
+        line((" " * 13 + "* rule: fires now; 5/3: its condition held on 5 turns, 3 are needed", "dim"))
+        line((" " * 13 + "do: what the host is told; fault: telemetry that was no use", "dim"))
+
     def _flush(self, session_id: object) -> None:
         run = self._quiet.pop(session_id, None)
         if run is None:
             return
+        self._begin()
         turns = f"turn {run.first}" if run.first == run.last else f"turns {run.first}-{run.last}"
         line((f"{label(session_id):<12} ", "dim"), f"{turns:<13} ", (run.state, self._styles[run.state]))
 
     def _print(self, decision: Decision, known: frozenset[str]) -> None:
+        self._begin()
         name = label(decision.session_id) or "default"
         where = f"turn {decision.turn_id}" if decision.scope == "session" else decision.scope
         parts: list[Part] = [(f"{name:<12} ", "dim"), f"{where:<13} "]

@@ -144,13 +144,14 @@ def look(x: Block, f: Block, v: Block, c: Block, u: Block, scale: float, message
     """Compare one usable vector with what is kept, and keep it; gives 0."""
     dim, seen = int(c[DIM]), int(f[SEEN])
     one, two, topic = dim * ((seen + 1) % 2), dim * (seen % 2), 2 * dim
-    square, z1, z2, zm = centred_products(u, scale, c, CENTRE, v, one, two, topic, dim)
+    now, later, both = 0.0, 0.0, 0.0
+    if float(c[IS_LINEAR]) != 0.0:
+        square, z1, z2, zm, now, later, both = weighted_products(u, scale, c, CENTRE, v, one, two, topic, dim)
+    else:
+        square, z1, z2, zm = centred_products(u, scale, c, CENTRE, v, one, two, topic, dim)
     if not square > 0.0:
         return 0
     length = math.sqrt(square)
-    now, later, both = 0.0, 0.0, 0.0
-    if float(c[IS_LINEAR]) != 0.0:
-        now, later, both = weighted_products(u, scale, c, CENTRE, v, one, dim)
     if seen > 0:
         previous = distance(z1, length)
         nearest = min(previous, distance(z2, length)) if seen > 1 else previous

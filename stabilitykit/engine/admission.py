@@ -18,7 +18,9 @@ from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.identity import check_id, check_number
 from stabilitykit.engine.observing import Scopes
 from stabilitykit.errors import TurnError, UnknownSignal, UsageError
+from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.session import Instance, Rows, Session, SessionStore
+from stabilitykit.signals import CATALOGUE
 from stabilitykit.turn import Turn
 
 __all__ = ["Admission", "Admitted"]
@@ -247,7 +249,9 @@ def _checked(live: Generation, turn: Turn) -> Turn:
         if name not in live.pack.signals:
             # A name that cannot be one is not shown: it may be somebody's text.
             shown = repr(name) if isinstance(name, str) and _NAME.fullmatch(name) else "of that name"
-            raise UnknownSignal(f"the pack declares no signal {shown}")
+            is_ours = isinstance(name, str) and name in CATALOGUE
+            near = f"Turn has a field `{name}`" if is_ours else did_you_mean(str(name), live.pack.signals)
+            raise UnknownSignal(f"the pack declares no signal {shown}" + (f"; {near}" if near else ""))
     return turn if extra is turn.extra else attrs.evolve(turn, extra=extra)
 
 

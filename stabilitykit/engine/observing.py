@@ -15,6 +15,7 @@ from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.identity import check_id
 from stabilitykit.engine.journal import Journal
 from stabilitykit.errors import UnknownSignal, UsageError
+from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.session import Instance
 from stabilitykit.signals import CATALOGUE, SCOPES, SignalSpec
 from stabilitykit.turn import MISSING, Turn, is_missing
@@ -269,7 +270,9 @@ def _born(live: Generation, scope: int, key: tuple[Any, Any]) -> Instance:
 def _scope_of(live: Generation, name: str) -> int:
     spec = live.pack.signals.get(name) or CATALOGUE.get(name)
     if spec is None:
-        raise UnknownSignal(f"{name!r:.60} is no signal")
+        wider = [n for n, s in {**CATALOGUE, **live.pack.signals}.items() if s.scope != SCOPES[0]]
+        near = did_you_mean(name, wider)
+        raise UnknownSignal(f"{name!r:.60} is no signal" + (f"; {near}" if near else ""))
     if spec.scope == "session":
         raise UsageError(f"{name!r} is no replica or device signal")
     return SCOPES.index(spec.scope)

@@ -30,16 +30,21 @@ def centred_products(
 
 @kernel(fastmath={"contract", "reassoc"})
 def weighted_products(
-    u: Block, scale: float, c: Block, centre: int, v: Block, one: int, dim: int
-) -> tuple[float, float, float]:
-    """Weigh z, z again and z v[one:] by the three rows of c behind the centre."""
-    now, later, both = 0.0, 0.0, 0.0
+    u: Block, scale: float, c: Block, centre: int, v: Block, one: int, two: int, mean: int, dim: int
+) -> tuple[float, float, float, float, float, float, float]:
+    """Give the same, then z, z again and z v[one:] weighed by the three rows of c behind the centre, in one loop."""
+    zz, z1, z2, zm, now, later, both = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(dim):
         z = float(u[i]) * scale - float(c[centre + i])
+        last = z * float(v[one + i])
+        zz += z * z
+        z1 += last
+        z2 += z * float(v[two + i])
+        zm += z * float(v[mean + i])
         now += z * float(c[centre + dim + i])
         later += z * float(c[centre + 2 * dim + i])
-        both += z * float(v[one + i]) * float(c[centre + 3 * dim + i])
-    return now, later, both
+        both += last * float(c[centre + 3 * dim + i])
+    return zz, z1, z2, zm, now, later, both
 
 
 @kernel(fastmath={"contract", "reassoc"})
@@ -47,9 +52,9 @@ def keep_centred(
     u: Block, scale: float, c: Block, centre: int, norm: float, v: Block, at: int, mean: int, share: float, dim: int
 ) -> float:
     """Write z / norm to v[at:] and take ``share`` of it into v[mean:]; gives the square of the new mean's length."""
-    square = 0.0
+    square, inverse = 0.0, 1.0 / norm
     for i in range(dim):
-        z = (float(u[i]) * scale - float(c[centre + i])) / norm
+        z = (float(u[i]) * scale - float(c[centre + i])) * inverse
         m = float(v[mean + i]) + share * (z - float(v[mean + i]))
         v[at + i] = z
         v[mean + i] = m

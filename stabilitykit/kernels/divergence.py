@@ -132,8 +132,6 @@ def top_divergence(
     mass_q, mass_p = s_now + tail_q, s_old + tail_p
     cq, cp = math.log(mass_q), math.log(mass_p)
     tail_q, tail_p = tail_q / mass_q, tail_p / mass_p
-    entropy_q = -tail_q * math.log(tail_q / (vocab - k_now))
-    entropy_p = -tail_p * math.log(tail_p / (vocab - k_old))
     common = _common(h, now, k_now, old, k_old)
     log_q = _open_share(f, now, k_now, cq, tail_q, vocab, k_old - common)
     log_p = _open_share(f, old, k_old, cp, tail_p, vocab, k_now - common)
@@ -142,7 +140,6 @@ def top_divergence(
     for i in range(k_now):
         lq = float(f[now + i])
         q = math.exp(lq)
-        entropy_q -= q / mass_q * (lq - cq)
         j = _find(h, old, k_old, h[now + i])
         if j < k_old:
             lp = float(f[old + j])
@@ -154,11 +151,9 @@ def top_divergence(
         else:
             estimate += divergence_term(q / mass_q, lq - cq, open_p, log_p, direction)
     for j in range(k_old):
-        lp = float(f[old + j])
-        p = math.exp(lp) / mass_p
-        entropy_p -= p * (lp - cp)
         if _find(h, now, k_now, h[old + j]) == k_now:
-            estimate += divergence_term(open_q, log_q, p, lp - cp, direction)
+            lp = float(f[old + j]) - cp
+            estimate += divergence_term(open_q, log_q, math.exp(lp), lp, direction)
     rest = vocab - (k_now + k_old - common)
     if rest >= 1.0:
         rest_q = (tail_q - (k_old - common) * open_q) / rest
@@ -167,8 +162,20 @@ def top_divergence(
     x[out] = float(x[out]) + max(min(estimate, _LN2) if direction == JS else estimate, 0.0)
     x[out + 1] = float(x[out + 1]) + _rest_bound(bound, both_q, both_p, direction)
     x[out + 2] = float(x[out + 2]) + min(s_now, s_old, 1.0)
-    x[out + 3] = float(x[out + 3]) + entropy_q - entropy_p
+    x[out + 3] = (
+        float(x[out + 3]) + _entropy(f, now, k_now, cq, tail_q, vocab) - _entropy(f, old, k_old, cp, tail_p, vocab)
+    )
     x[out + 4] = float(x[out + 4]) + float(common) / float(max(k_now, k_old))
+
+
+@kernel
+def _entropy(f: Block, at: int, k: int, log_mass: float, tail: float, vocab: float) -> float:
+    """Give the entropy of a list whose tail is spread evenly: the greatest that it allows."""
+    total = -tail * math.log(tail / (vocab - k))
+    for i in range(k):
+        lp = float(f[at + i]) - log_mass
+        total -= math.exp(lp) * lp
+    return total
 
 
 @kernel

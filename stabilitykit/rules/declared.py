@@ -10,7 +10,7 @@ import attrs
 
 from stabilitykit.rules.conditions.lexer import NAME
 from stabilitykit.rules.conditions.suggest import did_you_mean
-from stabilitykit.rules.conditions.units import UNITS
+from stabilitykit.rules.conditions.units import UNITS, spelt
 from stabilitykit.rules.files.locate import BAD, Findings
 from stabilitykit.rules.files.scalars import show
 from stabilitykit.rules.files.shape import Item
@@ -62,7 +62,7 @@ def _declare(findings: Findings, item: Item) -> SignalSpec | None:
         findings.add(item.place, "SK202", message, key=True)
         return None
     if unit not in SIGNAL_UNITS:
-        hint = did_you_mean(unit, SIGNAL_UNITS) or "units: " + " ".join(SIGNAL_UNITS)
+        hint = spelt(unit) or did_you_mean(unit, SIGNAL_UNITS) or "units: " + " ".join(SIGNAL_UNITS)
         findings.add(item.at("unit"), "SK411", f"unknown unit {show(unit)}", hint=hint)
         return None
     lo, hi = _DOMAINS.get(unit, _DOMAIN)

@@ -47,5 +47,5 @@ def fingerprint(pack: Pack) -> str:
             for a in pack.actions.values()
         ],
     }
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

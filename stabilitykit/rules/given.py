@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import attrs
 
 from stabilitykit.rules.conditions.suggest import did_you_mean
-from stabilitykit.rules.conditions.units import TURN_WORDS, UNITS, scaled, unit_of
+from stabilitykit.rules.conditions.units import TURN_WORDS, UNITS, scaled, spelt, unit_of
 from stabilitykit.rules.files.scalars import show
 
 __all__ = ["Given", "GivenError", "Typed", "read_given", "take_as"]
@@ -115,7 +115,7 @@ def read_given(raw: object) -> Given:
     if unit in TURN_WORDS:
         return Given("number", text, TURN_WORDS[unit])
     if unit and unit not in UNITS:
-        hint = did_you_mean(unit, UNITS) or "units: " + " ".join(UNITS)
+        hint = spelt(unit) or did_you_mean(unit, UNITS) or "units: " + " ".join(UNITS)
         raise GivenError("SK411", f"unknown unit {show(unit)}", hint)
     return Given("number", text, unit)
 

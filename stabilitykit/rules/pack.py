@@ -14,9 +14,11 @@ import attrs
 from stabilitykit.decision import Action, ActionSpec
 from stabilitykit.signals import DetectorSpec, Scope, SignalSpec
 
-__all__ = ["SEVERITIES", "DetectorUse", "Node", "Pack", "ParamValue", "Rule", "State", "Transition"]
+__all__ = ["MATURITY", "SEVERITIES", "DetectorUse", "Node", "Pack", "ParamValue", "Rule", "State", "Transition"]
 
 SEVERITIES = ("info", "warning", "critical")
+MATURITY = ("stable", "incubating", "sandbox")
+"""First tag of a rule: how well it is proven."""
 
 
 @attrs.define(unsafe_hash=True)
@@ -169,6 +171,8 @@ class Pack:
         Hex digest of the resolved pack, params included: equal packs decide equally.
     warnings
         Findings that are no errors (an empty severity in a guard ...), already rendered.
+    machine_file
+        The file whose machine it is.
     """
 
     name: str
@@ -185,6 +189,7 @@ class Pack:
     fingerprint: str
     files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    machine_file: str = ""
 
     def rule(self, rule_id: str) -> Rule:
         """Find a rule by id."""

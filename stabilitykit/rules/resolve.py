@@ -78,5 +78,6 @@ def resolve(
         files=tuple(f.place.file for f in files),
         # An inherited machine may range over severities this pack has no rule of: not this file's business.
         warnings=tuple(w for w in findings.warnings if w.startswith(f"{main.place.file}:")),
+        machine_file=item.place.file if item else "",
     )
     return pack if findings else attrs.evolve(pack, fingerprint=fingerprint(pack))

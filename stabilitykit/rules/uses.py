@@ -11,6 +11,7 @@ from stabilitykit.rules.files import keys
 from stabilitykit.rules.files.locate import BAD, Findings, Place
 from stabilitykit.rules.files.scalars import show
 from stabilitykit.rules.files.shape import Item
+from stabilitykit.rules.files.weights import read_weights
 from stabilitykit.rules.pack import DetectorUse
 from stabilitykit.rules.values import Values
 from stabilitykit.signals import SCOPES, TIME, DetectorSpec, Scope, SignalSpec, scope_rank
@@ -54,8 +55,11 @@ def _use(
         return None
     _check_keys(findings, item, spec)
     inputs = _inputs(findings, item, spec, signals)
-    settings = _settings(item, spec, values)
-    if inputs is None:
+    settings = _settings(findings, item, spec, values)
+    if inputs is None or settings is None:
+        return None
+    if wrong := spec.check(settings):
+        findings.add(item.place, "SK322", f"detector `{item.id}`: {wrong}", key=True)
         return None
     read = [signals[s] for s in inputs.values() if s != TIME]
     narrowest = min((s.scope for s in read), key=scope_rank, default=SCOPES[0])
@@ -132,12 +136,21 @@ def _with_units(spec: DetectorSpec, unit: str) -> DetectorSpec:
     return attrs.evolve(spec, outputs=tuple(outputs))
 
 
-def _settings(item: Item, spec: DetectorSpec, values: Values) -> dict[str, Any]:
+def _settings(findings: Findings, item: Item, spec: DetectorSpec, values: Values) -> dict[str, Any] | None:
+    """Read the settings; None when a model file is no good, for then nothing else can be said."""
     chosen: dict[str, Any] = {}
     for setting in spec.settings:
         raw = item.get(setting.name)
-        value = setting.default if raw is None else values.typed(item.at(setting.name), raw, setting)
-        chosen[setting.name] = setting.default if value is BAD else value
+        if raw is None or raw is BAD:
+            chosen[setting.name] = setting.default
+        elif setting.kind == "file":
+            chosen[setting.name] = read_weights(item.at(setting.name), raw)
+            if isinstance(chosen[setting.name], str):
+                findings.add(item.at(setting.name), "SK322", chosen[setting.name])
+                return None
+        else:
+            value = values.typed(item.at(setting.name), raw, setting)
+            chosen[setting.name] = setting.default if value is BAD else value
     return chosen
 
 

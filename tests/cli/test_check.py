@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 
@@ -57,7 +59,7 @@ def test_json(run, pack, log):
     (one,) = found["packs"]
     assert one["problems"] == []
     assert one["memory"]["session"]["row_bytes"] > 0
-    assert one["blind"] == [{"rule": "recall-poor", "missing": ["recall_ratio"], "never": True}]
+    assert one["blind"] == [{"rule": "recall-poor", "missing": ["recall_ratio"], "never": True, "near": []}]
 
 
 def test_json_of_a_bad_pack(run):
@@ -72,3 +74,49 @@ def test_shipped_packs_have_no_problems(run):
     ran = run("check")
     assert ran.code in (0, 1)
     assert "chat: " in ran.out
+
+
+@pytest.mark.capability("issue 3 §3: `check --signals`: rules that a recording can never make run, near names, exit 1")
+def test_near_names_of_a_log(run, tmp_path):
+    """A rule is blind through its detector too; a column of nearly that name is shown; what is derived is there."""
+    log = tmp_path / "log.jsonl"
+    row = '{"session_id": "a", "itl_msec": 30, "input_tokens": 90, "cached_tokens": 80, "colour": "blue"}\n'
+    log.write_text(row, encoding="utf-8")
+    ran = run("check", "chat", "--signals", log)
+    assert ran.code == 1
+    assert (
+        "can never run itl-over-baseline: without itl_ms (did you mean its column itl_msec? a mapping says so)"
+        in ran.out
+    )
+    assert "can never run topic-break: without embedding\n" in ran.out
+    assert "kv-hit-collapse" not in ran.out
+    (found,) = run("check", "chat", "--signals", log, "--json").records
+    assert {"rule": "itl-elevated", "missing": ["itl_ms"], "never": True, "near": ["itl_msec"]} in found["packs"][0][
+        "blind"
+    ]
+
+
+@pytest.mark.capability("issue 3 §3: `check --signals`: rules that a recording can never make run, near names, exit 1")
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_log_that_makes_every_rule_run(run, pack, tmp_path, kind):
+    """With all signals of a pack in the log nothing is blind, whatever the format: 0."""
+    signals = {"itl_ms": 30, "ttft_ms": 300, "recall_ratio": 0.9, "waiting_requests": 1}
+    log = tmp_path / f"log.{kind}"
+    text = {
+        "jsonl": json.dumps({"session_id": "a", **signals}) + "\n",
+        "csv": ",".join(["session_id", *signals]) + "\n" + ",".join(["a", *map(str, signals.values())]) + "\n",
+    }
+    log.write_text(text[kind], encoding="utf-8")
+    ran = run("check", pack, "--signals", log)
+    assert (ran.code, "never" in ran.out) == (0, False)
+
+
+@pytest.mark.capability("issue 3 §3: `check` warns where a rule's first tag is no maturity")
+def test_a_first_tag_that_is_no_maturity(run, pack):
+    """It is a finding, with the nearest; a rule without tags claims nothing, and inherited ones are not ours."""
+    pack.write_text(pack.read_text().replace("severity: info", "severity: info\n    tags: [stabel, load]"))
+    ran = run("check", pack)
+    assert ran.code == 1
+    assert "the first tag of `replica-busy` is no maturity (did you mean `stable`?)" in ran.out
+    pack.write_text(pack.read_text().replace("stabel", "incubating"))
+    assert run("check", pack).code == 0

@@ -32,7 +32,7 @@ def test_interleaved_sessions_keep_their_quiet_runs(pack, capsys):
     for step in replay(engine, [Turn(session_id=s, itl_ms=30.0) for s in "abab"]):
         timeline.show(step)
     timeline.close()
-    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[3:]] == [
         ["a", "turns", "1-2", "healthy"],
         ["b", "turns", "1-2", "healthy"],
     ]
@@ -48,3 +48,19 @@ def test_what_goes_on_is_not_repeated(pack, capsys):
     out = capsys.readouterr().out
     assert out.count("ttft-slow") == 1
     assert "turns 2-4     warning" in out
+
+
+@pytest.mark.capability("issue 3 §3: the timeline says what its lines mean")
+def test_the_timeline_is_explained_once(pack, capsys):
+    """Before the first line stands what the columns, `*`, `5/3` and `do` mean; nothing at all without a line."""
+    engine = Engine.load(str(pack), compiled=False)
+    timeline = Timeline(engine.pack)
+    timeline.close()
+    assert capsys.readouterr().out == ""
+    for step in replay(engine, [Turn(session_id="a", itl_ms=70.0) for _ in range(3)]):
+        timeline.show(step)
+    timeline.close()
+    out = capsys.readouterr().out
+    assert out.startswith("conversation turn ")
+    assert out.count("5/3: its condition held on 5 turns, 3 are needed") == 1
+    assert "* itl-slow" in out

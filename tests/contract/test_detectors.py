@@ -14,12 +14,30 @@ from stabilitykit.detectors import DETECTORS
 from stabilitykit.detectors.baseline import BASELINE
 from stabilitykit.detectors.trace import Instance, compiled_kernel
 from stabilitykit.kernels.compile import is_available
-from stabilitykit.signals import CATALOGUE, DetectorSpec
+from stabilitykit.signals import CATALOGUE, DetectorSpec, Weights
 
-BASE: dict[str, dict[str, Any]] = {"intent_drift": {"dim": 9}, "kl_shift": {"vocab_size": 64, "k_max": 8}}
+PROBE = {"centre": 9, "features": 8, "means": 8, "now": 9, "before": 9, "product": 9}
+MODELS = {
+    "drift": Weights(
+        "", {"bias": np.zeros(1), "threshold": np.full(1, 0.5)} | {k: np.linspace(-1, 2, n) for k, n in PROBE.items()}
+    ),
+    "intent": Weights("", {"weights": np.sin(np.arange(27.0)).reshape(3, 9), "bias": np.zeros(3)}),
+}
+BASE: dict[str, dict[str, Any]] = {
+    "drift_probe": {"dim": 9, "model": MODELS["drift"]},
+    "intent_churn": {"model": MODELS["intent"]},
+    "intent_drift": {"dim": 9},
+    "kl_shift": {"vocab_size": 64, "k_max": 8},
+}
 TURNS = {"quantile": 1060}
-LENGTHS = {"embedding": 9, "logprobs": 64, "prev_logprobs": 64, "top_token_ids": 8, "top_logprobs": 8}
-LOOSE = {"intent_drift": 1e-12, "kl_shift-full": 5e-6, "kl_shift-full_pair": 5e-6}
+LENGTHS = {"snapshot": 12, "embedding": 9, "logprobs": 64, "prev_logprobs": 64, "top_token_ids": 8, "top_logprobs": 8}
+LOOSE = {
+    "drift_probe": 1e-6,
+    "intent_churn": 1e-12,
+    "intent_drift": 1e-12,
+    "kl_shift-full": 5e-6,
+    "kl_shift-full_pair": 5e-6,
+}
 """Tolerance of detectors whose machine code adds products in another order, or in float32; all else is exact."""
 SENTINEL = -12345.678
 GUARD = 8
@@ -49,6 +67,8 @@ def sample(signal: str, rng: np.random.Generator) -> Any:
         n = LENGTHS.get(signal, int(rng.integers(1, 12)))
         if "logprobs" in signal:
             return np.log(rng.dirichlet(np.full(n, 0.5)) + 1e-30).astype(np.float32)
+        if known.unit == "probability":
+            return rng.dirichlet(np.full(n, 0.5)).astype(np.float32)
         if known.dtype == "float32":
             return rng.standard_normal(n).astype(np.float32)
         return rng.permutation(40)[:n].astype(np.int64) if signal == "top_token_ids" else rng.integers(0, 40, n)
@@ -239,7 +259,7 @@ def test_registered_by_their_type():
         for s in spec.settings:
             assert s.doc, (name, s.name)
             assert s.values == () or s.default in s.values
-            assert s.kind in ("enum", "bool") or s.lo <= s.default <= s.hi, (name, s.name)
+            assert s.kind in ("enum", "bool", "file") or s.lo <= s.default <= s.hi, (name, s.name)
         for signal in spec.inputs.values():
             assert signal in ("", "timestamp_s") or signal in CATALOGUE  # a time is no signal
         for reaction in spec.on_applied.values():

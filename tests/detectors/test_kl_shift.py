@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import rel_entr
+from scipy.stats import entropy
 
+from benchmarks.subjects import kl
 from stabilitykit.detectors.kl_shift import KL_SHIFT
 from stabilitykit.detectors.trace import Instance, compiled_kernel, trace
 from tests.detectors.agreement import check_compiled, check_twins
@@ -160,6 +162,7 @@ def test_the_lower_bound_is_one_in_the_long_run():
     check_bounds(100_000)
 
 
+@pytest.mark.capability("issue 3 §1: entropy shift forward, reverse and JS over a full vocabulary is scipy's rel_entr")
 @pytest.mark.capability("issue 2 §4: `kl_shift` over a full vocabulary of 129,280 is scipy's")
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("mode", ["full", "full_pair"])
@@ -245,3 +248,83 @@ def test_memory_is_bounded():
         layout = Instance(KL_SHIFT, {"mode": mode}).layout
         sizes[mode] = (8 * layout.f8 + 4 * layout.u4 + 2 * layout.u2, 4 * layout.vec)
     assert sizes == {"top_k": (516, 0), "full": (24, 517120), "full_pair": (24, 0)}
+
+
+@pytest.mark.capability(
+    "issue 3 §1: entropy shift: on a real model's lists no lower bound exceeds the exact divergence"
+)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_recorded_lists_prove_no_more_than_is_true(direction):
+    """Every 20th pair of 240 recorded distributions, lists of 5 and of 20: the bound is below the exact value."""
+    count = len(kl.golden()["chat"])
+    pairs = [(a, b) for a in range(count) for b in range(count) if a != b][::20]
+    truth = np.array([kl.exact(direction, *pair) for pair in pairs])
+    for k in (5, 20):
+        out = kl.detected(pairs, direction, k)
+        assert (out["lower_nats"] <= truth).all()
+        assert (out["lower_nats"] > 0.5 * truth).mean() > 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.capability(
+    "issue 6 §1: kl: 100,000 lower bounds on recorded lists, none too great; estimate within its targets"
+)
+def test_the_accuracy_subject_reaches_its_targets(tmp_path):
+    """172,080 bounds, the median error of the estimate and its 95th percentile."""
+    assert [t.what for t in kl.run(tmp_path).targets if not t.is_met] == []
+
+
+@pytest.mark.capability("issue 3 §1: entropy shift: the estimate from a real model's top-20 lists, median within 25 %")
+def test_the_estimate_is_near_the_recorded_divergence():
+    """Turns in a row whose lists cover .7 or more: median and 95th percentile of the error as wanted."""
+    pairs = kl.turn_pairs()
+    out = kl.detected(pairs)
+    truth = np.array([kl.exact("forward", *pair) for pair in pairs])
+    wrong = (np.abs(out["kl_nats"] - truth) / truth)[out["coverage_ratio"] >= 0.7]
+    assert len(wrong) > 300
+    assert np.median(wrong) <= 0.25
+    assert np.percentile(wrong, 95) <= 0.6
+
+
+@pytest.mark.capability("issue 3 §1: entropy shift: true difference of entropies over the whole vocabulary is scipy's")
+@given(st.lists(st.floats(0.01, 10), min_size=6, max_size=6), st.lists(st.floats(0.01, 10), min_size=6, max_size=6))
+def test_the_entropy_difference_is_scipys(old, now):
+    """H(now) - H(then) of whole distributions, which may fall as well as rise."""
+    (out,) = trace(
+        KL_SHIFT,
+        [{"full_logprobs": np.log(np.array(now) / sum(now)), "prev_logprobs": np.log(np.array(old) / sum(old))}],
+        {"mode": "full_pair", "vocab_size": 6},
+    )
+    assert out["entropy_delta_nats"] == pytest.approx(entropy(now) - entropy(old), abs=1e-5)
+
+
+@pytest.mark.capability(
+    "issue 3 §1: entropy shift: the positions that count are a setting, the end mark can be left out"
+)
+def test_positions_are_averaged_and_the_end_does_not_count():
+    """Lists of three positions: the mean of what each alone gives; the position of the end mark is as if absent."""
+    rng = np.random.default_rng(8)
+    turns = [[log_softmax(rng.normal(0, 2, 30)) for _ in range(3)] for _ in range(2)]
+    lists = [[top(d, 5) for d in turn] for turn in turns]
+    alone = [trace(KL_SHIFT, [lists[0][i], lists[1][i]], {"k_max": 5})[1] for i in range(3)]
+    joined = [{name: np.concatenate([one[name] for one in turn]) for name in turn[0]} for turn in lists]
+    settings = {"k_max": 5, "positions": 3}
+    for name, value in trace(KL_SHIFT, joined, settings)[1].items():
+        assert value == pytest.approx(np.mean([one[name] for one in alone]))
+    assert trace(KL_SHIFT, joined, settings | {"positions": 1})[1] == alone[0]
+    ended = joined[1] | {"logprobs": np.array([*joined[1]["logprobs"][:10], -0.01, *[-9999.0] * 4])}
+    end = {"end_token": int(ended["token_ids"][10])}
+    two = trace(KL_SHIFT, [joined[0], ended], settings | end)[1]
+    assert two["kl_nats"] == pytest.approx(np.mean([one["kl_nats"] for one in alone[:2]]))
+
+
+@pytest.mark.oracle
+@pytest.mark.capability("issue 3 §1: entropy shift is torch's kl_div where that is finite")
+def test_the_divergence_is_torchs():
+    """The source's own call on whole distributions: kl_div(p.log(), q) is KL(q || p), `forward`."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(9)
+    old, now = log_softmax(rng.normal(0, 3, 4000)), log_softmax(rng.normal(0, 2, 4000))
+    (out,) = trace(KL_SHIFT, [{"full_logprobs": now, "prev_logprobs": old}], {"mode": "full_pair", "vocab_size": 4000})
+    theirs = torch.nn.functional.kl_div(torch.tensor(old), torch.tensor(np.exp(now)), reduction="sum")
+    assert out["kl_nats"] == pytest.approx(float(theirs), rel=1e-5)

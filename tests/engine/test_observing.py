@@ -211,3 +211,12 @@ def test_two_tenants_have_two_replicas_of_one_name(engine):
     for replica in ("r", None):
         assert ids(engine.evaluate(Turn(session_id="a", tenant="two", replica=replica))) == []
         assert ids(engine.evaluate(Turn(session_id="a", tenant="one", replica=replica))) == ["full"]
+
+
+@pytest.mark.capability("issue 3 §3: an unknown name in Turn or observe is answered with the nearest")
+def test_an_unknown_signal_has_a_hint(engine):
+    """The nearest signal that a sample may bring is named."""
+    with pytest.raises(UnknownSignal, match="did you mean `kv_usage_ratio`"):
+        engine.observe(replica="r", kv_usag_ratio=0.5)
+    with pytest.raises(UnknownSignal, match="Turn has a field `itl_ms`"):
+        engine.evaluate(Turn(session_id="s", extra={"itl_ms": 3.0}))

@@ -17,7 +17,7 @@ DOCUMENTS = [
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if "generated" not in p.parts),
 ]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"`([\w-]+(?:\.test)?\.(?:yaml|jsonl|csv))`")
+FILE = re.compile(r"`([\w-]+(?:\.test)?\.(?:yaml|jsonl|csv|log))`")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 

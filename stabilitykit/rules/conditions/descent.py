@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from stabilitykit.rules.conditions.lexer import SyntaxProblem, Token, tokens
-from stabilitykit.rules.conditions.units import TURN_WORDS, UNITS
+from stabilitykit.rules.conditions.units import TURN_WORDS, UNITS, spelt
 
 __all__ = ["MAX_LEVELS", "MAX_NODES", "TURNS_HINT", "WORD_OPERATORS", "Parser", "Tree"]
 
@@ -131,7 +131,9 @@ class Parser:
         behind = self.token
         if not unit and behind.kind == "word" and behind.text not in WORD_OPERATORS:
             self.next()
-            hint, near = f"units are {' '.join(UNITS)}", (behind.text, (*UNITS, *TURN_WORDS))
+            meant = spelt(behind.text)
+            hint = meant or f"units are {' '.join(UNITS)}"
+            near = None if meant else (behind.text, (*UNITS, *TURN_WORDS))
             width = behind.stop - behind.start
             message = f"unknown unit `{behind.text[:40]}`"
             self.problems.append(SyntaxProblem("SK411", behind.start, width, message, hint, near))

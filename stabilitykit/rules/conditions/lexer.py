@@ -43,6 +43,8 @@ _INSTEAD = {
     "'": "words of an enum stand without quotes",
 }
 
+_TURNED = {"=>": "did you mean `>=`?", "=<": "did you mean `<=`?"}
+
 Near = tuple[str, Iterable[str]]
 """A misspelt word, and the words there are."""
 
@@ -135,6 +137,9 @@ def _stray(text: str, at: int) -> SyntaxProblem:
         at += 1
     char = text[at]
     shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+    pair = text[at : at + 2]
+    if pair in _TURNED:
+        return SyntaxProblem("SK401", at, 2, f"`{pair}` has no meaning here", _TURNED[pair])
     return SyntaxProblem("SK401", at, 1, f"{shown} has no meaning here", _INSTEAD.get(char, ""))
 
 

@@ -8,7 +8,19 @@ from functools import lru_cache
 
 import attrs
 
-__all__ = ["PLAIN", "TURN_WORDS", "UNITS", "Unit", "exact", "is_listed", "quotient", "scaled", "to_float", "unit_of"]
+__all__ = [
+    "PLAIN",
+    "TURN_WORDS",
+    "UNITS",
+    "Unit",
+    "exact",
+    "is_listed",
+    "quotient",
+    "scaled",
+    "spelt",
+    "to_float",
+    "unit_of",
+]
 
 _BASES = ("time", "tokens", "bytes", "temperature", "nats", "bits", "turns")
 Dimension = tuple[int, ...]
@@ -65,6 +77,20 @@ PLAIN = Unit("ratio", _ONE, Fraction(1))
 TURN_WORDS: Mapping[str, str] = {"turn": "turns", "turns": "turns", "sample": "samples", "samples": "samples"}
 """Every word of a count of turns, with its plural."""
 
+_SPELT: Mapping[str, str] = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("msec", "msecs", "millis", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("usec", "micros", "microsecond", "microseconds"), "us"),
+    **dict.fromkeys(("byte", "b"), "bytes"),
+    **dict.fromkeys(("kb", "k"), "KiB"),
+    **dict.fromkeys(("mb", "m"), "MiB"),
+    **dict.fromkeys(("gb", "g"), "GiB"),
+    **dict.fromkeys(("token", "tok"), "tokens"),
+    **dict.fromkeys(("percent", "pct"), "%"),
+    **dict.fromkeys(("celsius", "degrees"), "C"),
+}
+"""What people write for a unit that no edit distance finds: `C` is as near to `sec` as `s`."""
+
 _LISTED = frozenset(unit.dim for unit in UNITS.values())
 _BY_NAME: Mapping[str, Unit] = {
     **UNITS,
@@ -76,6 +102,12 @@ _BY_NAME: Mapping[str, Unit] = {
 def unit_of(name: str) -> Unit | None:
     """Find a unit by name; ``ratio``, ``count`` and "" are plain numbers."""
     return _BY_NAME.get(name)
+
+
+def spelt(word: str) -> str:
+    """Say which unit a word that is none usually means, as a hint; "" when nobody knows."""
+    meant = _SPELT.get(word.lower())
+    return f"did you mean `{meant}`?" if meant else ""
 
 
 def is_listed(unit: Unit) -> bool:

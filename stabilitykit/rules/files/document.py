@@ -72,10 +72,16 @@ class Document:
         Plain dict, list, str, int, float, bool and None; not to be changed.
     spots
         Positions of `root`.
+
+    Attributes
+    ----------
+    home
+        Real folder of the file, and the folder that nothing it names may leave; None for a text without a file.
     """
 
     def __init__(self, file: str, text: str, root: Any, spots: int | Shape | None) -> None:
         self.file, self.text, self.root = file, text, root
+        self.home: tuple[str, str] | None = None
         self._spots: int | Shape = 0 if spots is None else spots
         self._index: dict[int, dict[str, int]] = {}
 

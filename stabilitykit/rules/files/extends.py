@@ -68,6 +68,7 @@ class _Reading:
             self.findings.extend(error.problems)
             self.findings.incomplete = True
             return
+        place.doc.home = os.path.dirname(target.real), target.root
         file = check_file(self.findings, place)
         if file is None:
             self.findings.incomplete = True

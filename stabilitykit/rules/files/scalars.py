@@ -54,7 +54,8 @@ class ScalarError(ValueError):
 def show(text: str) -> str:
     """Quote foreign text for a message: short, on one line, nothing invisible."""
     short = text if len(text) <= 40 else text[:37] + "..."
-    return f"`{short}`" if short.isprintable() else f"`{ascii(short)[1:-1]}`"
+    is_plain = short.isprintable() and not CONTROL.search(short)
+    return f"`{short}`" if is_plain else f"`{ascii(short)[1:-1]}`"
 
 
 def _doubtful(text: str) -> ScalarError:

@@ -267,7 +267,7 @@ def _value(spec: Typed, doc: str, default: Any) -> dict[str, Any]:
         choices: list[dict[str, Any]] = [{"type": "boolean"}, reference]
     elif spec.kind == "enum":
         choices = [{"enum": list(spec.values)}, reference]
-    elif spec.kind == "word":
+    elif spec.kind in ("word", "file"):
         choices = [{"type": "string"}]
     else:
         # A string holds a number with its unit.

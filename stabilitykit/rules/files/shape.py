@@ -121,7 +121,8 @@ def _check_value(findings: Findings, place: Place, key: str, value: Any, spec: K
     kind = type(value)
     if kind not in types:
         code = _CONDITION_CODES.get(kind, "SK203") if spec.kind == "condition" else "SK203"
-        findings.add(place.child(key), code, f"`{key}` must be {phrase}, not {_type_name(value)}")
+        listed = f"write `[{value}]`" if kind is str and spec.kind in ("ids", "texts") and len(value) <= 64 else ""
+        findings.add(place.child(key), code, f"`{key}` must be {phrase}, not {_type_name(value)}", hint=listed)
         return BAD
     if spec.values and value not in spec.values:
         hint = f"one of {', '.join(spec.values)}"

@@ -55,6 +55,17 @@ def test_hints_name_the_nearest_key_word_and_id(tmp_path):
     assert [p.hint for p in found] == ["did you mean `severity`?", "did you mean `critical`?", "`my-rule`"]
 
 
+@pytest.mark.capability("issue 3 §3: `extends: chat` suggests `[chat]`, `sec` suggests `s`, `=>` suggests `>=`")
+def test_a_text_for_a_list_is_shown_as_one(tmp_path):
+    """What newcomers write first comes with the way it is written."""
+    head = "stabilitykit: 1\npack: mine\nextends: ¦chat\n"
+    assert [p.hint for p in expect_problems(tmp_path, head, "SK203")] == ["write `[chat]`"]
+    text = HEAD + "rules:\n  - rule: a\n    when: ttft_ms > 3 ¦sec\n  - rule: b\n    when: ttft_ms ¦=> 3 s\n"
+    text += "  - rule: c\n    when: ttft_ms > 3 s\n    for: ¦3 sec\n"
+    hints = [p.hint for p in expect_problems(tmp_path, text, "SK411", "SK401", "SK411")]
+    assert hints == ["did you mean `s`?", "did you mean `>=`?", "did you mean `s`?"]
+
+
 def test_an_empty_section_is_no_section(tmp_path):
     """Keys without a value, as left behind by commenting items out, mean the default."""
     pack = load(tmp_path, HEAD + "rules:\nparams:\ndesc: ~\n")

@@ -1,0 +1,76 @@
+"""Topic boundaries by a model with weights on the embedding's components, calibrated on the same kind of dialogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.subjects.dialogue_sets import SETS, cross_validated, line, load, permuted, trivial
+from benchmarks.subjects.drift import detected
+from benchmarks.subjects.report import Line, Report, Target
+from stabilitykit.cli.calibrate.dialogues import Dialogue
+from stabilitykit.cli.calibrate.drift import held_out, labels_of
+from stabilitykit.cli.calibrate.linear import fit_logistic
+from stabilitykit.cli.calibrate.scoring import best_threshold
+
+TITLE = "Topic drift: the calibrated probe"
+OURS = "drift_probe, features and components"
+WANTED = {
+    "tiage": ("F1 by dialogue", 0.59),
+    "dialseg711": ("F1 by dialogue", 0.94),
+    "sgd": ("F1", 0.77),
+    "crosswoz": ("F1", 0.87),
+}
+
+
+def components(dialogue: Dialogue) -> Any:
+    """The embedding, the one before, and their product."""
+    now, before = dialogue.vectors[1:], dialogue.vectors[:-1]
+    return np.hstack([now, before, now * before * 5]) / 0.3
+
+
+def fit_plain(dialogues: list[Dialogue]) -> Any:
+    """Fit a logistic regression on the components only; its threshold on the folds inside."""
+    x, y = np.concatenate([components(d) for d in dialogues]), labels_of(dialogues)
+    part = np.repeat(np.arange(len(dialogues)) % 3, [len(d.shift) - 1 for d in dialogues])
+    inner = np.zeros(len(y))
+    for k in range(3):
+        weights, bias, _ = fit_logistic(x[part != k], y[part != k], 0.1)
+        inner[part == k] = x[part == k] @ weights[0] + bias[0]
+    limit = best_threshold(y, inner)
+    weights, bias, _ = fit_logistic(x, y, 0.1)
+    return lambda d: components(d) @ weights[0] + bias[0] - limit + 1e-12
+
+
+def one_set(of: str, dialogues: list[Dialogue]) -> list[Line]:
+    mixed = permuted(dialogues)
+    return [
+        *trivial(of, dialogues),
+        line(of, "rule as written, k = 2", "source", dialogues, detected(dialogues, method="source_as_written", k=2.0)),
+        line(of, "logistic on 1,152 components", "reference", dialogues, cross_validated(dialogues, fit_plain)),
+        line(of, OURS, "ours", dialogues, held_out(dialogues, components=True)),
+        line(of, "permuted labels", "check", mixed, held_out(mixed, components=True, strengths=(0.1,))),
+    ]
+
+
+def run(data: Path) -> Report:
+    """Measure every set."""
+    lines = [one for name in SETS for one in one_set(name, load(data, name))]
+    ours = {one.of: one for one in lines if one.method == OURS}
+    targets = [Target(f"{name}: {what}", value, ours[name].figures[what]) for name, (what, value) in WANTED.items()]
+    return Report(lines, targets, NOTES)
+
+
+NOTES = (
+    "TIAGE is small talk without tasks. Tried there without gain: the turn before last, penalties from 0.01 to 3, "
+    "trees on the features, pairs of turns from different dialogues as further labels; removing common directions "
+    "and whitening lose. A model with 1,160 weights has fewer than 5,000 turns to learn from. The references of the "
+    "target were measured on the official test dialogues with features of the text (question marks), which a Turn "
+    "does not carry. Published models that read the text itself reach .57 (RoBERTa, trained) to .63 (GPT-4 with "
+    "reflection) per dialogue.",
+    "DialSeg711 is stitched from task dialogues: greetings and thanks mark the joints.",
+    "On SGD and CrossWOZ the length of the message alone finds much: the user who turns to the next task says more. "
+    "It is a property of these dialogues, written to a plan.",
+)

@@ -1,0 +1,14 @@
+"""``stabilitykit calibrate``: models and thresholds from labelled dialogues, for one embedding model."""
+
+from __future__ import annotations
+
+import typer
+
+from stabilitykit.cli.calibrate.drift_pack import calibrate_drift
+from stabilitykit.cli.calibrate.intent import calibrate_intent
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Fit a model or a threshold to data of your own.", no_args_is_help=True, rich_markup_mode=None)
+app.command("drift")(calibrate_drift)
+app.command("intent")(calibrate_intent)

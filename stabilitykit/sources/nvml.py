@@ -1,0 +1,104 @@
+"""What NVIDIA's driver says of each GPU of this machine (NVML, extra ``gpu``), as samples of devices.
+
+===============================  =====================  =======================================================
+NVML                             signal                 remark
+===============================  =====================  =======================================================
+``nvmlDeviceGetMemoryInfo``      ``gpu_memory_ratio``   ``used / total``
+``nvmlDeviceGetUtilizationRates``  ``gpu_sm_ratio``     share of time with a kernel running, not of SMs in use
+``nvmlDeviceGetTemperature``     ``gpu_temperature_c``  of the chip
+===============================  =====================  =======================================================
+
+A sensor that a card does not have, or that fails, is not in the sample. Call it from a timer of the host's, every five
+seconds or faster, and hand what it gives to the engine:
+
+    with GpuMonitor() as gpus:
+        for sample in gpus.samples():
+            engine.observe(device=sample.device, timestamp_s=sample.timestamp_s, **sample.signals)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from stabilitykit.errors import MissingExtra, UsageError
+from stabilitykit.sample import Sample
+
+__all__ = ["GpuMonitor"]
+
+
+class GpuMonitor:
+    """Reads all GPUs of this machine.
+
+    Parameters
+    ----------
+    clock
+        Seconds of a steady clock, for the samples.
+
+    Raises
+    ------
+    MissingExtra
+        ``pynvml`` is not installed (extra ``gpu``).
+    UsageError
+        There is no driver, or it does not answer.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        try:
+            self._nvml: Any = importlib.import_module("pynvml")
+        except ImportError:
+            raise MissingExtra("pynvml", "gpu") from None
+        self._clock = clock
+        try:
+            self._nvml.nvmlInit()
+            count = self._nvml.nvmlDeviceGetCount()
+            self._handles = [self._nvml.nvmlDeviceGetHandleByIndex(k) for k in range(count)]
+        except self._nvml.NVMLError as error:
+            raise UsageError(f"no GPU can be read: {error}") from None
+
+    def __enter__(self) -> GpuMonitor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        with contextlib.suppress(self._nvml.NVMLError):  # it may have let go already
+            self._nvml.nvmlShutdown()
+
+    def samples(self) -> list[Sample]:
+        """Give one sample of each GPU that tells anything now, named ``gpu-<number>``."""
+        found = []
+        for number, handle in enumerate(self._handles):
+            signals = self._signals(handle)
+            if signals:
+                found.append(Sample(device=f"gpu-{number}", timestamp_s=self._clock(), signals=signals))
+        return found
+
+    def _signals(self, handle: Any) -> dict[str, float]:
+        nvml = self._nvml
+        signals = {
+            "gpu_memory_ratio": self._ask(lambda: _share(nvml.nvmlDeviceGetMemoryInfo(handle))),
+            "gpu_sm_ratio": self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100.0),
+            "gpu_temperature_c": self._ask(
+                lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+            ),
+        }
+        return {name: value for name, value in signals.items() if value is not None}
+
+    def _ask(self, sensor: Callable[[], float | None]) -> float | None:
+        try:
+            return sensor()
+        except self._nvml.NVMLError:
+            return None
+
+
+def _share(memory: Any) -> float | None:
+    return memory.used / memory.total if memory.total else None

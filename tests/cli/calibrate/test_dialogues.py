@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from stabilitykit.cli.calibrate.dialogues import read_dialogues
+from stabilitykit.errors import RecordError
+
+
+def write(folder, turns, **arrays):
+    """Write one dialogue of four messages, user and assistant by turns."""
+    file = {"E": np.eye(4) * 2, "n_turns": [4], "is_user": [1, 0, 1, 0], "shift": [0, 0, 0, 1], **arrays}
+    np.savez(folder / "e.npz", **{k: np.asarray(v) for k, v in file.items() if v is not None})
+    (folder / "t.jsonl").write_text(json.dumps({"turns": turns}) + "\n", encoding="utf-8")
+    return folder / "e.npz", folder / "t.jsonl"
+
+
+TURNS = [{"text": "one two"}, {"tokens": 7}, {"text": "three"}, {"text": "再见 bye"}]
+
+
+def test_every_message_or_the_users(tmp_path):
+    """With the user's only, what lies between are the answers, and a boundary there belongs to the next message."""
+    paths = write(tmp_path, TURNS, shift=[0, 1, 0, 0])
+    (all_of_it,) = read_dialogues(*paths)
+    assert all_of_it.message.tolist() == [2, 7, 1, 3]
+    assert all_of_it.shift.tolist() == [0, 1, 0, 0]
+    (users,) = read_dialogues(*paths, only_user=True)
+    assert (users.message.tolist(), users.answer.tolist(), users.shift.tolist()) == ([2, 1], [0, 7], [0, 1])
+    assert users.vectors.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"n_turns": [3]},
+        {"E": None},
+        {"shift": [0]},
+        {"E": np.full((4, 4), np.nan)},
+        {"n_turns": [2, 2]},
+    ],
+)
+def test_what_does_not_fit_together_is_refused(tmp_path, arrays):
+    """The error names the file, and holds nothing of the texts."""
+    with pytest.raises(RecordError, match=r"e\.npz: no labelled dialogues") as caught:
+        read_dialogues(*write(tmp_path, TURNS, **arrays))
+    assert "three" not in str(caught.value)
