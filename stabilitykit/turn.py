@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -31,28 +30,8 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float) and value != value and _pack_double(value) == _MISSING_BYTES
 
 
-if TYPE_CHECKING:
-    _Named = type
-else:
-
-    class _Named(type):
-        """Turns the TypeError of a misspelt argument into one that names the nearest."""
-
-        def __call__(cls, *args: Any, **given: Any) -> Any:
-            try:
-                return super().__call__(*args, **given)
-            except TypeError as error:
-                names = [field.name for field in attrs.fields(cls)]
-                strange = [name for name in given if name not in names]
-                if not strange:
-                    raise
-                near = get_close_matches(strange[0], names, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else "; signals that a pack declares go into `extra`"
-                raise TypeError(f"Turn has no field {strange[0]!r:.60}{hint}") from error
-
-
 @attrs.define(eq=False, repr=False, kw_only=True)
-class Turn(metaclass=_Named):
+class Turn:
     """One turn of one conversation, as the host saw it.
 
     Every signal is optional; what is not given is missing, which is not zero. Units stand in

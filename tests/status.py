@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -138,7 +139,9 @@ def remember(outcomes: Mapping[str, bool], *, day: str) -> None:
     """Store for each test the day on which it passed; a failure forgets it."""
     seen = {**_load(SEEN), **{test: day if passed else "" for test, passed in outcomes.items()}}
     SEEN.parent.mkdir(exist_ok=True)
-    SEEN.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    made = SEEN.with_suffix(f".{os.getpid()}")  # whole or not at all: two runs may end at once
+    made.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    made.replace(SEEN)
 
 
 def days_of(page: str) -> dict[str, str]:

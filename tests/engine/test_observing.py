@@ -213,7 +213,7 @@ def test_two_tenants_have_two_replicas_of_one_name(engine):
         assert ids(engine.evaluate(Turn(session_id="a", tenant="one", replica=replica))) == ["full"]
 
 
-@pytest.mark.capability("issue 3 §3: an unknown name in Turn or observe is answered with the nearest")
+@pytest.mark.capability("issue 3 §3: an unknown signal in observe or in extra is answered with the nearest")
 def test_an_unknown_signal_has_a_hint(engine):
     """The nearest signal that a sample may bring is named."""
     with pytest.raises(UnknownSignal, match="did you mean `kv_usage_ratio`"):
