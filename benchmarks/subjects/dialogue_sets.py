@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.subjects.report import Line
 from stabilitykit.cli.calibrate.dialogues import Dialogue, read_dialogues
 from stabilitykit.cli.calibrate.drift import labels_of
-from stabilitykit.cli.calibrate.scoring import auc, best_threshold, f1, f1_by_dialogue, folds, interval
+from stabilitykit.cli.calibrate.scoring import auc, best_threshold, f1, f1_by_dialogue, folds
 
 SETS: dict[str, tuple[str, str, bool]] = {
     # name: (embeddings, label, user turns only)
@@ -47,8 +47,17 @@ def line(of: str, method: str, kind: str, dialogues: Sequence[Dialogue], margins
 
     count = len(dialogues)
     names = ("F1", "F1 by dialogue", "AUC")
-    intervals = {n: interval(lambda drawn, k=k: measure(drawn)[k], count) for k, n in enumerate(names)}
-    return Line(of, method, kind, dict(zip(names, measure(range(count)), strict=True)), intervals)
+    intervals = intervals_of(measure, count)
+    return Line(
+        of, method, kind, dict(zip(names, measure(range(count)), strict=True)), dict(zip(names, intervals, strict=True))
+    )
+
+
+def intervals_of(measure: Callable[[Any], tuple[float, ...]], count: int) -> list[tuple[float, float]]:
+    """Give the 95 % intervals of several figures of the same drawn dialogues."""
+    rng = np.random.default_rng(0)
+    drawn = np.array([measure(rng.integers(count, size=count)) for _ in range(200)])
+    return [(float(low), float(high)) for low, high in np.nanpercentile(drawn, [2.5, 97.5], axis=0).T]
 
 
 def thresholded(dialogues: Sequence[Dialogue], scores: Arrays) -> Arrays:
@@ -56,7 +65,7 @@ def thresholded(dialogues: Sequence[Dialogue], scores: Arrays) -> Arrays:
     fold = folds(len(dialogues), PARTS)
     limits = []
     for k in range(PARTS):
-        kept = np.flatnonzero(fold != k)
+        kept = np.flatnonzero(fold != k).tolist()
         limits.append(
             best_threshold(labels_of([dialogues[i] for i in kept]), np.concatenate([scores[i] for i in kept]))
         )

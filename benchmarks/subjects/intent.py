@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.subjects.dialogue_sets import intervals_of
 from benchmarks.subjects.report import Line, Report
 from stabilitykit.cli.calibrate.dialogues import read_dialogues
 from stabilitykit.cli.calibrate.intent import held_out_intents, labelled
-from stabilitykit.cli.calibrate.scoring import auc, interval
+from stabilitykit.cli.calibrate.scoring import auc
 
 TITLE = "Intents: a linear model of the embedding"
 LIMIT = 0.912
@@ -20,18 +22,15 @@ def judge(method: str, kind: str, names: np.ndarray, group: np.ndarray, found: n
     """Accuracy, and whether the entropy tells wrong answers from right ones."""
     members = [np.flatnonzero(group == k) for k in np.unique(group)]
     right = found == names
-    picked = {
-        "accuracy": lambda i: float(right[i].mean()),
-        "AUC of the entropy for a wrong answer": lambda i: auc((~right[i]).astype(np.int64), ratio[i]),
-        "unclear turns": lambda i: float((ratio[i] > LIMIT).mean()),
-    }
-    everything = np.arange(len(names))
-    figures = {name: measure(everything) for name, measure in picked.items()}
-    intervals = {
-        name: interval(lambda drawn, m=measure: m(np.concatenate([members[k] for k in drawn])), len(members))
-        for name, measure in picked.items()
-    }
-    return Line("sgd", method, kind, figures, intervals)
+    names_of = ("accuracy", "AUC of the entropy for a wrong answer", "unclear turns")
+
+    def measure(drawn: Any) -> tuple[float, ...]:
+        i = np.concatenate([members[k] for k in drawn])
+        doubt = auc((~right[i]).astype(np.int64), ratio[i])
+        return float(right[i].mean()), doubt, float((ratio[i] > LIMIT).mean())
+
+    figures = dict(zip(names_of, measure(range(len(members))), strict=True))
+    return Line("sgd", method, kind, figures, dict(zip(names_of, intervals_of(measure, len(members)), strict=True)))
 
 
 def run(data: Path) -> Report:

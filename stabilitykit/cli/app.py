@@ -10,7 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from stabilitykit.cli import calibrate, check, doctor, explain, health, logs, replay, rules, signals, test, warmup
+from stabilitykit.cli import (
+    calibrate,
+    check,
+    doctor,
+    explain,
+    health,
+    logs,
+    probe,
+    replay,
+    rules,
+    signals,
+    test,
+    warmup,
+)
 from stabilitykit.cli.output import ReaderGone, error
 from stabilitykit.errors import PackError, StabilityKitError
 
@@ -34,6 +47,7 @@ app.command("explain")(explain.explain)
 app.add_typer(rules.app, name="rules")
 app.add_typer(logs.app, name="logs")
 app.add_typer(calibrate.app, name="calibrate")
+app.add_typer(probe.app, name="probe")
 app.command("signals")(signals.signals)
 app.command("warmup")(warmup.warmup)
 app.command("doctor")(doctor.doctor)

@@ -12,6 +12,7 @@ from stabilitykit.detectors.clock_sync import CLOCK_SYNC
 from stabilitykit.detectors.decay_pattern import DECAY_PATTERN
 from stabilitykit.detectors.degeneration import DEGENERATION
 from stabilitykit.detectors.drift_probe import DRIFT_PROBE
+from stabilitykit.detectors.excursion import EXCURSION
 from stabilitykit.detectors.forecast import FORECAST
 from stabilitykit.detectors.gpu_load import GPU_LOAD
 from stabilitykit.detectors.hash_collisions import HASH_COLLISIONS
@@ -47,6 +48,7 @@ DETECTORS: dict[str, DetectorSpec] = {
     "decay_pattern": DECAY_PATTERN,
     "degeneration": DEGENERATION,
     "drift_probe": DRIFT_PROBE,
+    "excursion": EXCURSION,
     "forecast": FORECAST,
     "gpu_load": GPU_LOAD,
     "hash_collisions": HASH_COLLISIONS,

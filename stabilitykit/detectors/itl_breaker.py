@@ -283,7 +283,7 @@ ITL_BREAKER = DetectorSpec(
         ),
         SettingSpec(
             "evidence",
-            5.5,
+            5.0,
             "log-likelihood ratio above which shewhart_cusum calls a turn over: at most one false trip in 1,000 "
             "healthy turns, three in a row (breaker)",
             lo=1.0,

@@ -30,6 +30,8 @@ class Lent:
         The ring that ``rollback_snapshot`` goes back in.
     values
         Named values of the conversation's state, for ``inject_state_tokens``.
+    nonce
+        Letters and digits that tell the marks of ``inject_state_tokens`` from imitations; "": none.
     """
 
     context_window_tokens: int | None = None
@@ -38,6 +40,7 @@ class Lent:
     embed: Callable[[Sequence[str]], Any] | None = None
     snapshots: Any = None
     values: Mapping[str, str] = attrs.field(factory=dict)
+    nonce: str = ""
 
 
 @attrs.frozen

@@ -31,5 +31,9 @@ PRODUCERS: Mapping[str, tuple[str, ...]] = {
         "running_requests", "waiting_requests", "generated_tokens_per_s", "mean_ttft_ms", "mean_itl_ms",
         "mean_queue_ms", "mean_prefill_ms", "gpu_memory_ratio", "gpu_sm_ratio", "gpu_temperature_c",
     ),
+    "transformers": (
+        "input_tokens", "cached_tokens", "context_window_tokens", "is_mla", "mask_rows", "mask_cached_tokens",
+        "position_ids", "cache_positions", "attention_mask", "valid_keys", "snapshot", "logprobs",
+    ),
 }  # fmt: skip
 """Sources by name, with the signals each of them fills in. A signal of no source is the host's to measure."""

@@ -7,7 +7,6 @@ import pytest
 
 @pytest.mark.capability(
     "issue 3 §3: `test --coverage`: 100 % of every shipped pack: both sides of comparisons, rules, states, transitions",
-    figure="coverage",
 )
 def test_every_shipped_pack_is_covered(run):
     """No pack has anything of its own that no case shows."""

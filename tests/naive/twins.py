@@ -12,6 +12,7 @@ from tests.naive.clock_sync import ClockSyncTwin
 from tests.naive.decay_pattern import DecayPatternTwin
 from tests.naive.degeneration import DegenerationTwin
 from tests.naive.drift_probe import DriftProbeTwin
+from tests.naive.excursion import ExcursionTwin
 from tests.naive.forecast import ForecastTwin
 from tests.naive.gpu_load import GpuLoadTwin
 from tests.naive.hash_collisions import HashCollisionsTwin
@@ -46,6 +47,7 @@ TWINS: dict[str, Callable[[DetectorUse], Any]] = {
     "decay_pattern": DecayPatternTwin,
     "degeneration": DegenerationTwin,
     "drift_probe": DriftProbeTwin,
+    "excursion": ExcursionTwin,
     "forecast": ForecastTwin,
     "gpu_load": GpuLoadTwin,
     "hash_collisions": HashCollisionsTwin,

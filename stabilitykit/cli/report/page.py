@@ -24,11 +24,32 @@ from stabilitykit.signals import SCOPES
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["Report"]
+__all__ = ["Report", "Section"]
 
 _CHARTS = 24
 _ROWS = 1000
 _NAME = 160
+
+
+@attrs.frozen
+class Section:
+    """A section beside those of a replay.
+
+    Parameters
+    ----------
+    title, text
+        Heading, and what is to be seen.
+    svg
+        A drawing without any foreign text, put into the page as it is; "" for none.
+    head, rows
+        A table; empty for none.
+    """
+
+    title: str
+    text: str
+    svg: str = ""
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
 @attrs.frozen
@@ -90,8 +111,8 @@ class Report:
         tracks = [track for track in mine if id(track) in chosen]
         return [_Drawn(t, draw(t, self._states), f"{scope}{k}") for k, t in enumerate(tracks)], len(mine) - len(tracks)
 
-    def render(self, paths: Sequence[Path], bad_lines: int) -> str:
-        """Write the page."""
+    def render(self, paths: Sequence[Path], bad_lines: int, sections: Sequence[Section] = ()) -> str:
+        """Write the page; further sections stand before the conversations."""
         drawn = {scope: self._drawn(scope) for scope in SCOPES}
         sessions = [track for track in self._tracks.values() if track.scope == "session"]
         return _template().render(
@@ -110,6 +131,7 @@ class Report:
             sessions=len(sessions),
             worst=max((t.worst for t in sessions), default=0),
             bad_lines=bad_lines,
+            sections=sections,
             version=__version__,
         )
 

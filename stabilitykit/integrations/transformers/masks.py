@@ -30,8 +30,8 @@ def cells_of(mask: Any) -> NDArray[np.int8]:
     cells = mask.detach()
     if not cells.is_floating_point():
         return np.asarray(cells.to("cpu").numpy()).astype(np.int64).clip(-1, 2).astype(np.int8)
-    values = np.asarray(cells.float().to("cpu").numpy())
-    least = float(np.float32(_LEAST[str(cells.dtype).rpartition(".")[2]]))
+    values = np.asarray(cells.to("cpu").double().numpy())
+    least = _LEAST[str(cells.dtype).rpartition(".")[2]]
     hides = (values == least) | (values == -np.inf)
     found = np.where(values == 0, 1, np.where(values > least / 2, _ODD_SEEN, _ODD_HIDDEN))  # NaN is not greater
     return np.where(hides, 0, found).astype(np.int8)
@@ -41,8 +41,9 @@ _LEAST = {
     "float16": -65504.0,
     "bfloat16": -3.3895313892515355e38,
     "float32": float(np.finfo(np.float32).min),
-    "float64": float(np.finfo(np.float32).min),
+    "float64": float(np.finfo(np.float64).min),
 }
+"""The least finite number of each format, which numpy does not know of bfloat16."""
 
 
 class MaskRows:

@@ -3,9 +3,10 @@
 Of each sampled layer two vectors of length 1, one after the other:
 
 - the mean key and the mean value over all tokens, which say what the conversation is about and move slowly;
-- of the first 13 tokens the products of key and value, summed with signs that no shift of theirs resembles (Barker's
-  code, less its mean). These tokens never change while a cache is sound. A cache whose tokens have been moved round has
-  the same means as before, but not the same sum; nor has one in which keys alone, or heads, were moved.
+- of the first 13 tokens the products of key and value, each less its mean, summed with signs that no shift of theirs
+  resembles (Barker's code, less its mean). These tokens never change while a cache is sound. A cache whose tokens have
+  been moved round has the same means as before, but not the same sum; nor has one in which keys alone, or heads, were
+  moved.
 
 References
 ----------
@@ -92,9 +93,10 @@ def _layer_vector(layer: Any, row: int, valid: NDArray[np.bool_] | None) -> NDAr
     means = _unit(np.concatenate([_numbers(part.float().mean(dim=1)).ravel() for part in both]))
     if is_sliding:
         return means
-    first = [_numbers(part[:, :ANCHORS].float()) for part in both]
-    width = min(part.shape[-1] for part in first)  # a shared latent and its rotary part differ in width
-    product = first[0][..., :width] * first[1][..., :width]
+    keys, values = (_numbers(part[:, :ANCHORS].float()) for part in both)
+    width = min(keys.shape[-1], values.shape[-1])  # a shared latent and its rotary part differ in width
+    product = (keys - keys.mean(axis=1, keepdims=True))[..., :width]
+    product = product * (values - values.mean(axis=1, keepdims=True))[..., :width]
     return np.concatenate([means, _unit(np.tensordot(product, _SIGNS, axes=(1, 0)).ravel())])
 
 

@@ -59,7 +59,8 @@ class ModelWatch:
     row
         Of the batch; the others are not looked at.
     layers
-        Layers of the cache of which snapshots are taken; None: three of those that keep all tokens.
+        Layers of the cache of which snapshots are taken; None: three of those that keep all tokens; (): no snapshots,
+        as for a sliding window that one turn can fill, whose memory does change from turn to turn.
     logprob_positions
         First tokens of an answer whose log-probabilities are given, over the whole vocabulary; 0: none. The setting
         ``positions`` of ``kl_shift`` says how many it uses.
@@ -120,7 +121,7 @@ class ModelWatch:
 
     def _hooks_inside(self, model: Any) -> list[Any]:
         attention = [m for m in model.modules() if _is_attention(m)]
-        windows = [int(getattr(m, "sliding_window", None) or 0) for m in attention]
+        windows = [_window_of(m) for m in attention]
         self._window = 0 if 0 in windows else next(iter(windows), 0)  # layers that see everything go first
         masked = [m for m, window in zip(attention, windows, strict=True) if window == self._window]
         rotary = [m for m in model.modules() if type(m).__name__.endswith("RotaryEmbedding")]
@@ -267,6 +268,12 @@ class ModelWatch:
 def _first(*given: Any) -> Any:
     """Give the first that is there; an empty cache is there, and false."""
     return next((one for one in given if one is not None), None)
+
+
+def _window_of(module: Any) -> int:
+    """Give the keys of an attention's sliding window, 0: none; where all have one, only the configuration says so."""
+    config = getattr(module, "config", None)
+    return int(getattr(module, "sliding_window", getattr(config, "sliding_window", None)) or 0)
 
 
 def _is_attention(module: Any) -> bool:

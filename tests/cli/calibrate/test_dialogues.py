@@ -12,7 +12,7 @@ from stabilitykit.errors import RecordError
 def write(folder, turns, **arrays):
     """Write one dialogue of four messages, user and assistant by turns."""
     file = {"E": np.eye(4) * 2, "n_turns": [4], "is_user": [1, 0, 1, 0], "shift": [0, 0, 0, 1], **arrays}
-    np.savez(folder / "e.npz", **{k: np.asarray(v) for k, v in file.items() if v is not None})
+    np.savez(folder / "e.npz", **{k: np.asarray(v) for k, v in file.items() if v is not None})  # type: ignore[arg-type]
     (folder / "t.jsonl").write_text(json.dumps({"turns": turns}) + "\n", encoding="utf-8")
     return folder / "e.npz", folder / "t.jsonl"
 

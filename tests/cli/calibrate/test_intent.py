@@ -10,6 +10,7 @@ from stabilitykit.cli.calibrate.intent import fit_intent, labelled
 from stabilitykit.detectors.intent_churn import INTENT_CHURN
 from stabilitykit.detectors.trace import trace
 from stabilitykit.rules.files.weights import parse_weights
+from stabilitykit.signals import Weights
 
 
 @pytest.mark.capability("issue 3 §1: `calibrate intent` writes a classifier that `intent_churn` runs in the pass")
@@ -21,6 +22,7 @@ def test_writes_a_model_that_runs(run, clear, tmp_path):
     assert done.code == 0
     assert "accuracy on dialogues held out" in done.out
     model = parse_weights(out.read_bytes())
+    assert isinstance(model, Weights)
     assert list(model.arrays["classes"]) == [f"topic-{k}" for k in range(5)]
     vectors, names, group = labelled(read_dialogues(embeddings, turns))
     fitted = fit_intent(vectors, names, group)

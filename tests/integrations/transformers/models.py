@@ -25,14 +25,15 @@ DEEPSEEK = {
 }  # fmt: skip
 
 
-def tiny(family: str = "Llama", **more: Any) -> Any:
-    """Make a random model of a family; skip where torch or transformers are not installed."""
+def tiny(family: str = "Llama", form: str = "float32", **more: Any) -> Any:
+    """Make a random model of a family and number format; skip where torch or transformers are not installed."""
     torch = pytest.importorskip("torch", reason="torch is an extra")
     library = pytest.importorskip("transformers", reason="transformers is an extra")
     library.logging.set_verbosity_error()
+    torch.set_num_threads(1)  # a model this small is slower on two
     torch.manual_seed(0)
     config = getattr(library, f"{family}Config")(**{**_SIZES, **more})
-    return getattr(library, f"{family}ForCausalLM")(config).eval()
+    return getattr(library, f"{family}ForCausalLM")(config).to(getattr(torch, form)).eval()
 
 
 class Talk:

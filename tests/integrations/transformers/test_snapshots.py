@@ -57,10 +57,10 @@ class Cache:
 
 
 def random_cache(tokens, seed=0, **more):
-    """Give a cache of one layer with two heads of eight components, whose keys lean to one side."""
+    """Give a cache of one layer with two heads of 32 components, whose keys lean to one side."""
     draw = np.random.default_rng(seed)
-    lean = draw.normal(0, 1, (1, 2, 1, 8))
-    return Cache(Layer(*(draw.normal(0, 1, (2, 1, 2, tokens, 8)) + lean), **more))
+    lean = draw.normal(0, 1, (1, 2, 1, 32))
+    return Cache(Layer(*(draw.normal(0, 1, (2, 1, 2, tokens, 32)) + lean), **more))
 
 
 def snap(cache, row=0, valid=None):
@@ -89,7 +89,7 @@ def test_more_tokens_change_little():
     draw = np.random.default_rng(1)
 
     def longer(keys, values):
-        new = draw.normal(0, 1, (2, 1, 2, 10, 8))
+        new = draw.normal(0, 1, (2, 1, 2, 10, 32))
         return tuple(np.concatenate([old, more], axis=2) for old, more in zip((keys, values), new, strict=True))
 
     assert moved(random_cache(40), longer) > 0.9
@@ -126,8 +126,8 @@ def test_padding_does_not_count():
 
 def test_a_sliding_window_has_means_only():
     """Its first tokens leave the cache, so there is nothing to hold them against."""
-    assert len(snap(random_cache(40, is_sliding=True))) == 32
-    assert len(snap(random_cache(40))) == 48
+    assert len(snap(random_cache(40, is_sliding=True))) == 128
+    assert len(snap(random_cache(40))) == 192
 
 
 def test_too_little_to_read_is_no_snapshot():

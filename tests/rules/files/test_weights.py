@@ -119,14 +119,14 @@ def test_a_model_of_another_detector_is_refused(tmp_path):
 )
 def test_bad_contents(content, wrong):
     """Each is said in one sentence, none raises."""
-    assert wrong in parse_weights(content)
+    assert wrong in str(parse_weights(content))
 
 
 def test_pickled_objects_are_never_loaded():
     """An array of objects runs code when it is loaded."""
     file = io.BytesIO()
     np.savez(file, a=np.array([{}], dtype=object))
-    assert "no .npz file" in parse_weights(file.getvalue())
+    assert "no .npz file" in str(parse_weights(file.getvalue()))
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked():
@@ -135,4 +135,4 @@ def test_a_bomb_is_refused_before_it_is_unpacked():
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("a.npy", b"\0" * (MAX_MODEL_BYTES + 1))
     assert len(file.getvalue()) < 100_000
-    assert "unpacks to over" in parse_weights(file.getvalue())
+    assert "unpacks to over" in str(parse_weights(file.getvalue()))

