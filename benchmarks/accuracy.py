@@ -44,14 +44,19 @@ def measure(subject: str, data: Path) -> dict[str, Any]:
     return {"subject": subject, "title": module.TITLE, "day": day, **module.run(data).to_dict()}
 
 
-def write_page(found: dict[str, Any]) -> None:
-    """Keep the figures and write the page."""
-    kept = (json.loads(KEPT.read_text()) if KEPT.exists() else {}) | found
-    KEPT.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+def page(kept: dict[str, Any]) -> str:
+    """Give the page for the figures kept so far."""
     text = [HEAD]
     for name, one in sorted(kept.items()):
         text += [f"## {one['title']}", "", f"`{name}`, {one['day']}.", *report.tables(one)]
-    PAGE.write_text("\n".join(text).rstrip() + "\n")
+    return "\n".join(text).rstrip() + "\n"
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Keep the figures and write the page."""
+    kept = (json.loads(KEPT.read_text()) if KEPT.exists() else {}) | found
+    KEPT.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+    PAGE.write_text(page(kept))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     found = {name: measure(name, asked.data) for name in asked.subject or subjects()}
     if asked.page:
-        write_page(found)
+        keep(found)
     if asked.json:
         print(json.dumps(found, indent=1))
     else:
