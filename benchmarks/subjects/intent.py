@@ -53,5 +53,6 @@ def run(data: Path) -> Report:
 
 NOTES = (
     "Many messages do not name their intent (`yes, please`): a classifier that sees one message cannot know it, and is "
-    "unsure of it. Sure answers are far from the bound that the source's 2.1 nats mean for ten classes.",
+    "unsure of it. Hardly any turn is above the bound that the source means by 2.1 nats of ten classes (`unclear "
+    "turns`): with a model like this set `limit` from its own entropies.",
 )

@@ -36,3 +36,11 @@ class Runner:
             entry(at)
             told[turn] = x[places]
         return list(told.T)
+
+    def feed(self, values: NDArray[np.float64]) -> None:
+        """Take values in, starting afresh; what is said meanwhile is not kept."""
+        self.one.reset()
+        x, entry, at = self.one.values, self.entry, self.addresses.ctypes.data
+        for value in values.tolist():
+            x[0] = value
+            entry(at)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from stabilitykit.cli import (
+    baseline,
     calibrate,
     check,
     doctor,
@@ -48,6 +49,7 @@ app.add_typer(rules.app, name="rules")
 app.add_typer(logs.app, name="logs")
 app.add_typer(calibrate.app, name="calibrate")
 app.add_typer(probe.app, name="probe")
+app.command("baseline")(baseline.baseline)
 app.command("signals")(signals.signals)
 app.command("warmup")(warmup.warmup)
 app.command("doctor")(doctor.doctor)

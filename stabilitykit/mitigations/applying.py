@@ -8,12 +8,14 @@ from typing import Any
 from stabilitykit.actions import Action
 from stabilitykit.decision import Decision, Receipt
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
+from stabilitykit.mitigations.snapshots import rollback_snapshot
 from stabilitykit.mitigations.state_tokens.inject import inject_state_tokens
 
 __all__ = ["APPLIERS", "apply_decision"]
 
 APPLIERS: dict[str, Callable[[Sequence[Message], Action, Lent], Outcome]] = {
     "inject_state_tokens": inject_state_tokens,
+    "rollback_snapshot": rollback_snapshot,
 }
 """The text-level actions, by name; the others are the host's to carry out. A new one adds its line here."""
 

@@ -6,7 +6,10 @@ import itertools
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from stabilitykit.actions import GROUPS
 from stabilitykit.decision import ACTIONS, Action
 from stabilitykit.mitigations.plan import resolve_actions
 from tests.naive.actions import resolve
@@ -23,8 +26,8 @@ def test_the_table():
     """One context rewrite, one answer, reset drops what it makes void; evict before tier before quantize."""
     assert names(["insert_summary", "trim_context", "rollback_snapshot", "reset_context"])[0] == ["reset_context"]
     assert names(["switch_model", "canned_reply", "refuse_new"]) == (
-        ["refuse_new"],
-        [("switch_model", "refuse_new"), ("canned_reply", "refuse_new")],
+        ["refuse_new", "canned_reply"],
+        [("switch_model", "canned_reply")],
     )
     assert names(["repair_mask", "compensate_positions", "reset_context"])[0] == ["reset_context"]
     assert names(["repair_mask", "trim_context"])[0] == ["trim_context", "repair_mask"]
@@ -60,3 +63,36 @@ def test_every_pair():
     """Whoever asks first, of two different actions the same one stays."""
     for a, b in itertools.combinations(ACTIONS, 2):
         assert names([a, b])[0] == names([b, a])[0]
+
+
+REWRITES = ("reset_context", "rollback_snapshot", "trim_context", "insert_summary")
+CONFLICTS = {
+    *map(frozenset, itertools.combinations(REWRITES, 2)),
+    frozenset({"canned_reply", "switch_model"}),
+    frozenset({"reset_context", "compensate_positions"}),
+    frozenset({"reset_context", "repair_mask"}),
+}
+"""Every pair of actions that cannot both be carried out, as sentences of the design say it."""
+
+
+@pytest.mark.capability("issue 5 §6: one priority and conflict table: no decision holds two conflicting actions")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.builds(Action, st.sampled_from(list(ACTIONS)), st.just({}) | st.just({"k": 1})), max_size=12))
+def test_no_decision_holds_two_conflicting_actions(wanted):
+    """Whatever is wanted: no pair of the conflicts stays, nothing goes without one, and somebody of each pair stays."""
+    kept, lost = resolve_actions(wanted, ACTIONS)
+    stay = {a.name for a in kept}
+    assert not [pair for pair in CONFLICTS if pair <= stay]
+    for loser in lost:
+        assert loser.action.name == loser.winner or frozenset({loser.action.name, loser.winner}) in CONFLICTS
+        assert loser.winner in stay or loser.action.name == loser.winner
+    assert {a.name for a in wanted} == stay | {s.action.name for s in lost}
+    order = [list(ACTIONS).index(a.name) for a in kept]
+    assert order == sorted(order)
+
+
+def test_the_table_is_the_conflicts():
+    """Pairs that exclude each other by the action table are those, no more; and each group says why."""
+    both = [frozenset({a, b}) for a, b in itertools.combinations(ACTIONS, 2) if len(names([a, b])[0]) < 2]
+    assert set(both) == CONFLICTS
+    assert {spec.group for spec in ACTIONS.values() if spec.group} == set(GROUPS)

@@ -207,8 +207,9 @@ class _Reading:
             return  # the recorder has said what is wrong with it
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         delta = choice.get("delta")
-        texts = [delta[name] for name in _TEXTS if isinstance(delta.get(name), str)] if isinstance(delta, dict) else []
-        if any(texts):
+        if not isinstance(delta, dict):
+            return
+        if any(isinstance(delta.get(name), str) and delta[name] for name in _TEXTS):
             logprobs = choice.get("logprobs")
             listed = logprobs.get("content") if isinstance(logprobs, dict) else None
             self.chunks.append((now_ns, len(listed) if isinstance(listed, list) and listed else 1))

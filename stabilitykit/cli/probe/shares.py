@@ -1,4 +1,4 @@
-"""What slow answers are made of: waiting for the first token or waiting between tokens, and what lies above the usual."""
+"""What answers wait for: the first token or the gaps, and how much of that lies above the usual."""
 
 from __future__ import annotations
 

@@ -32,20 +32,23 @@ beta_fast=32.0, beta_slow=1.0, low_freq_factor=1.0, high_freq_factor=4.0)
     """
     if getattr(config, "kv_lora_rank", None):
         raise UsageError("keys are cached as one shared latent (MLA), which cannot be rotated")
-    given = dict(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
+    given: dict[str, Any] = dict(
+        getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    )
     kind = given.get("rope_type", given.get("type", "default"))
     if kind not in _SCALINGS:
         raise UsageError(f"a rotary embedding of kind {kind!r:.40} cannot be turned, only {', '.join(_SCALINGS)}")
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     share = given.get("partial_rotary_factor") or getattr(config, "partial_rotary_factor", None) or 1.0
-    trained = given.get("original_max_position_embeddings") or getattr(config, "max_position_embeddings", 8192)
+    trained = given.get("original_max_position_embeddings") or getattr(config, "max_position_embeddings", None)
     own = ("factor", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor")
+    numbers: dict[str, Any] = {name: float(given[name]) for name in own if given.get(name) is not None}
     return Rope(
         dim=int(head * share),
-        base=float(given.get("rope_theta") or getattr(config, "rope_theta", 10000.0)),
+        base=float(given.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0),
         scaling=_SCALINGS[kind],  # type: ignore[arg-type]
-        original_max_position=int(trained) if kind != "default" else 8192,
-        **{name: float(given[name]) for name in own if given.get(name) is not None},
+        original_max_position=int(trained or 8192) if kind != "default" else 8192,
+        **numbers,
     )
 
 

@@ -76,8 +76,8 @@ def snapshot_of(
 
 
 def _is_readable(layer: Any) -> bool:
-    keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
-    is_plain = all(getattr(part, "ndim", 0) == 4 and part.is_floating_point() for part in (keys, values))
+    parts: list[Any] = [getattr(layer, name, None) for name in ("keys", "values")]
+    is_plain = all(getattr(part, "ndim", 0) == 4 and part.is_floating_point() for part in parts)
     return is_plain and "Quantized" not in type(layer).__name__
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -105,7 +107,7 @@ class ModelWatch:
         self._torch = torch
         self._row, self._layers = row, layers
         self._logprob_positions, self._max_tokens, self._max_cells = logprob_positions, max_tokens, max_cells
-        config = getattr(model, "config", None)
+        config: Any = getattr(model, "config", None)
         config = config.get_text_config() if hasattr(config, "get_text_config") else config
         self._is_mla = bool(getattr(config, "kv_lora_rank", None))
         self._longest = getattr(config, "max_position_embeddings", None)
@@ -170,33 +172,35 @@ class ModelWatch:
         if noted.logprobs:
             fields["logprobs"] = np.concatenate(noted.logprobs)
         cache = noted.cache() if noted.cache is not None else None
-        try:
-            snapshot = snapshot_of(cache, self._layers, self._row, noted.valid) if cache is not None else None
-        except Exception as error:
-            snapshot = self._fault("snapshot", error)
-        return fields if snapshot is None else {**fields, "snapshot": snapshot}
+        with self._kept("snapshot"):
+            snapshot = None if cache is None else snapshot_of(cache, self._layers, self._row, noted.valid)
+            fields |= {} if snapshot is None else {"snapshot": snapshot}
+        return fields
 
     def _safely(self, part: str, read: Any) -> Any:
         """Make a hook that changes nothing and never raises."""
 
         def hook(module: Any, *given: Any) -> None:
-            try:
+            with self._kept(part):
                 if not self._torch.compiler.is_compiling():
                     read(module, *given)
-            except Exception as error:
-                self._fault(part, error)
 
         return hook
 
-    def _fault(self, part: str, error: Exception) -> None:
-        told = f"{part}: {type(error).__name__}"
-        if told not in self.faults and len(self.faults) < 16:
-            self.faults = (*self.faults, told)
+    @contextmanager
+    def _kept(self, part: str) -> Generator[None]:
+        """Keep an exception here, as a fault."""
+        try:
+            yield
+        except Exception as error:
+            told = f"{part}: {type(error).__name__}"
+            if told not in self.faults and len(self.faults) < 16:
+                self.faults = (*self.faults, told)
 
     def _begin(self, module: Any, args: Any, named: Any) -> None:
         self._pass = None
         given = {**self._signature.bind_partial(*args).arguments, **named} if args else named
-        ids = given.get("input_ids") if given.get("input_ids") is not None else given.get("inputs_embeds")
+        ids = _first(given.get("input_ids"), given.get("inputs_embeds"))
         cache = _first(given.get("cache"), given.get("past_key_values"))
         cached = int(cache.get_seq_length()) if cache is not None else 0
         mask = given.get("attention_mask")
@@ -204,7 +208,8 @@ class ModelWatch:
         self._pass = _Pass(cached, int(ids.shape[1]), cache, padding)
 
     def _read_positions(self, module: Any, args: Any, named: Any) -> None:
-        now, given = self._pass, _first(named.get("position_ids"), args[1] if len(args) > 1 else None)
+        now: _Pass | None = self._pass
+        given: Any = _first(named.get("position_ids"), args[1] if len(args) > 1 else None)
         if now is None or getattr(given, "ndim", 0) < 1 or given.shape[-1] != now.tokens:
             return
         rows = given.detach().reshape(-1, now.tokens)  # [n], [b, n] or, in three equal parts for text, [3, b, n]

@@ -13,7 +13,7 @@ import attrs
 
 from stabilitykit.mitigations.outcome import Message
 
-__all__ = ["Unit", "images_of", "last_user", "read_units", "role_of", "text_of", "without_old_reasoning"]
+__all__ = ["SYSTEM", "Unit", "images_of", "last_user", "read_units", "role_of", "text_of", "without_old_reasoning"]
 
 REASONING = ("reasoning_content", "reasoning")
 SYSTEM = ("system", "developer")
@@ -48,7 +48,9 @@ def _spoken(content: Any) -> str:
         return content
     if not isinstance(content, Sequence):
         return ""
-    parts = [p if isinstance(p, str) else p.get("text") or p.get("refusal") for p in content if isinstance(p, str | Mapping)]
+    parts = [
+        p if isinstance(p, str) else p.get("text") or p.get("refusal") for p in content if isinstance(p, str | Mapping)
+    ]
     return "\n".join(p for p in parts if isinstance(p, str))
 
 
@@ -69,13 +71,13 @@ def _calls(message: Message) -> list[Any]:
 
 
 def text_of(message: Message) -> str:
-    """Give all that a message says: its text, its reasoning, the names and arguments of its calls.
+    r"""Give all that a message says: its text, its reasoning, the names and arguments of its calls.
 
     Examples
     --------
     >>> call = {"id": "1", "function": {"name": "look", "arguments": '{"at": 3}'}}
     >>> text_of({"role": "assistant", "content": [{"type": "text", "text": "Wait."}], "tool_calls": [call]})
-    'Wait.\\nlook {"at": 3}'
+    'Wait.\nlook {"at": 3}'
     """
     content = message.get("content")
     if isinstance(content, str) and len(message) == 2:

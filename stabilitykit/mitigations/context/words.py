@@ -17,11 +17,11 @@ STEM, TOKENS, NAME, NUMBER, FIRST, SECOND, QUESTION, END, IS_CJK = range(9)
 """Columns of ``Vocabulary.facts``: the stem's number (-1: a mark or stop word), estimated tokens, then yes or no."""
 
 _STOP = frozenset(
-    "a about after again all also am an and any are as at be because been before being both but by can could d did do does "
-    "doing down during each few for from further had has have he her here him his how i if in into is it its just kind ll "
-    "m many me more most much my name no nor not now of off on once only or other our out over own re s same she should so "
-    "some such t than that the their them then there these they this those through to too type under until up ve very was "
-    "we were what when where which while who whom why will with would you your".split()
+    "a about after again all also am an and any are as at be because been before being both but by can could d did "
+    "do does doing down during each few for from further had has have he her here him his how i if in into is it "
+    "its just kind ll m many me more most much my name no nor not now of off on once only or other our out over own "
+    "re s same she should so some such t than that the their them then there these they this those through to too "
+    "type under until up ve very was we were what when where which while who whom why will with would you your".split()
 )
 _FIRST = frozenset("i my we our me us mine ours 我".split())
 _SECOND = frozenset("you your yours yourself 你 您".split())
@@ -83,7 +83,7 @@ class Vocabulary(dict[str, int]):
             low in _SECOND,
             word in "?？",
             word in _ENDS,
-            TOKEN.pattern is not None and len(word) == 1 and _is_cjk(word),
+            _is_cjk(word[0]),
         )
 
     @property
@@ -99,14 +99,21 @@ class Vocabulary(dict[str, int]):
         found = TOKEN.findall(text)
         return np.fromiter(map(self.__getitem__, found), np.int32, len(found))
 
-    def stems_of(self, text: str) -> list[int]:
-        """Give the stems of a text that are known, in order, stop words left out; nothing is taken in."""
-        codes = (self._stems.get(stem(low) if low.isascii() else low, -1) for low in _words(text))
-        return [code for code in codes if code >= 0]
-
-    def is_cjk_stem(self) -> NDArray[np.bool_]:
-        """Tell which stems are CJK characters."""
-        return np.fromiter((len(s) == 1 and _is_cjk(s) for s in self._stems), bool, len(self._stems))
+    def query(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Give what to search for: the known stems of a text, and pairs of its CJK characters; nothing is taken in."""
+        stems: list[int] = []
+        pairs: list[tuple[int, int]] = []
+        before = -1
+        for word in map(str.lower, TOKEN.findall(text)):
+            known = word[0].isalnum() and word not in _STOP
+            code = self._stems.get(stem(word) if word.isascii() else word, -1) if known else -1
+            is_cjk = _is_cjk(word[0])
+            if code >= 0:
+                stems.append(code)
+            if is_cjk and min(before, code) >= 0:
+                pairs.append((before, code))
+            before = code if is_cjk else -1
+        return stems, pairs
 
 
 _RANGES = [(CJK[k], CJK[k + 2]) for k in range(0, len(CJK), 3)]
@@ -114,7 +121,3 @@ _RANGES = [(CJK[k], CJK[k + 2]) for k in range(0, len(CJK), 3)]
 
 def _is_cjk(character: str) -> bool:
     return character > "\u3000" and any(low <= character <= high for low, high in _RANGES)
-
-
-def _words(text: str) -> list[str]:
-    return [low for low in map(str.lower, TOKEN.findall(text)) if low[0].isalnum() and low not in _STOP]

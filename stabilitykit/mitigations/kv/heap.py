@@ -5,7 +5,20 @@ from __future__ import annotations
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block, offset_f8, offset_i8
 from stabilitykit.mitigations.kv.layout import (
-    DEPTH, FLOATS, HEADER, HEAP, HEAPED, K1, K2, KEY, MARK_WORDS, MARKS, POS, REFERENCES, WORDS, K,
+    DEPTH,
+    FLOATS,
+    HEADER,
+    HEAP,
+    HEAPED,
+    K1,
+    K2,
+    KEY,
+    MARK_WORDS,
+    MARKS,
+    POS,
+    REFERENCES,
+    WORDS,
+    K,
 )  # fmt: skip
 
 __all__ = ["heap_down", "heap_push", "heap_remove", "is_before"]

@@ -10,8 +10,30 @@ from __future__ import annotations
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block, offset_f8, offset_i8
 from stabilitykit.mitigations.kv.layout import (
-    ALPHA, CONTENT, DECAY, DEPTH, FLOATS, HEADER, IS_MOVED, KEY, MARK_WORDS, MARKS, MOVED, MOVED_N, NOW, ORDER, ORDERED,
-    RANK, REFERENCES, RESIDENT, STATE, TIME, TTLS, WEIGHTS, WORDS, K,
+    ALPHA,
+    CONTENT,
+    DECAY,
+    DEPTH,
+    FLOATS,
+    HEADER,
+    IS_MOVED,
+    KEY,
+    MARK_WORDS,
+    MARKS,
+    MOVED,
+    MOVED_N,
+    NOW,
+    ORDER,
+    ORDERED,
+    RANK,
+    REFERENCES,
+    RESIDENT,
+    STATE,
+    TIME,
+    TTLS,
+    WEIGHTS,
+    WORDS,
+    K,
 )  # fmt: skip
 
 __all__ = ["note_moved", "rank_residents", "retention"]

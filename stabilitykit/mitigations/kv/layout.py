@@ -39,10 +39,10 @@ SETTINGS = TTLS + CONTENTS
 
 LRU, SIEVE, FIFO, LFU, LRU_K, SLRU, HYBRID, SURVIVAL, BELADY = range(9)
 """Policies."""
-REQUEST, TOUCH, ADMIT, EVICT, PIN, UNPIN = range(6)
+REQUEST, TOUCH, ADMIT, EVICT, DROP, PIN, UNPIN = range(7)
 """Operations."""
 
 BUCKETS = 48
 """Ages are told apart by thirds of an octave; the last bucket is open."""
-CLASSES = 192
+CLASSES = 128
 """Most classes of blocks that the survival index tells apart."""

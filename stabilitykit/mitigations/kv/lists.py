@@ -9,24 +9,42 @@ from __future__ import annotations
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block, offset_i8
 from stabilitykit.mitigations.kv.layout import (
-    ADMITTED, CAPACITY, COUNT, HAND, HEADER, KIDS, LRU, MARK_WORDS, MARKS, PARENT, PINS, POLICY, PREV, RESIDENT, SERIAL,
-    SIZE, STAMP, STATE, WORDS,
+    ADMITTED,
+    CAPACITY,
+    COUNT,
+    HAND,
+    HEADER,
+    KIDS,
+    LRU,
+    MARK_WORDS,
+    MARKS,
+    OP,
+    PARENT,
+    PINS,
+    POLICY,
+    PREV,
+    REQUEST,
+    SERIAL,
+    SIEVE,
+    SIZE,
+    STAMP,
+    WORDS,
 )  # fmt: skip
 from stabilitykit.mitigations.kv.table import find, forget, leave, link_after, obtain, settle, unlink
 
-__all__ = ["list_admit", "list_evict", "list_request", "list_touch"]
+__all__ = ["list_admit", "list_drop", "list_evict", "list_request", "list_touch"]
 
 
 @kernel
 def is_held(d: Block, s: int, serial: int) -> bool:
-    """Tell whether a node must stay: it has children, is pinned, or belongs to the present request."""
+    """Tell whether a node must stay: it has children, is pinned, or belongs to the request that is being served."""
     return d[s * WORDS + KIDS] > 0 or d[s * WORDS + PINS] > 0 or d[s * WORDS + STAMP] == serial
 
 
 @kernel
 def stale_end(m: Block) -> int:
     """Give the first node from the stale end that may go, 0 when none may."""
-    d, serial = offset_i8(m, HEADER), int(m[SERIAL])
+    d, serial = offset_i8(m, HEADER), int(m[SERIAL]) if m[OP] == REQUEST else -1
     s = int(d[PREV])
     while s != 0 and is_held(d, s, serial):
         s = int(d[s * WORDS + PREV])
@@ -36,7 +54,8 @@ def stale_end(m: Block) -> int:
 @kernel
 def under_hand(m: Block) -> int:
     """Give the node that SIEVE's hand stops at, 0 when none may go; passed ones lose their mark."""
-    d, e, serial = offset_i8(m, HEADER), offset_i8(m, int(m[MARKS])), int(m[SERIAL])
+    d, e = offset_i8(m, HEADER), offset_i8(m, int(m[MARKS]))
+    serial = int(m[SERIAL]) if m[OP] == REQUEST else -1
     s = int(m[HAND])
     for _ in range(2 * int(m[SIZE]) + 2):
         if s == 0:
@@ -51,15 +70,22 @@ def under_hand(m: Block) -> int:
 
 
 @kernel
-def drop_one(m: Block) -> int:
-    """Evict one node; gives 0 when none may go."""
-    s = stale_end(m) if m[POLICY] == LRU else under_hand(m)
-    if s == 0:
-        return 0
-    unlink(offset_i8(m, HEADER), s)
+def list_drop(m: Block, s: int) -> int:
+    """Evict this node; gives 1."""
+    d = offset_i8(m, HEADER)
+    if m[HAND] == s:
+        m[HAND] = d[s * WORDS + PREV]
+    unlink(d, s)
     leave(m, s)
     forget(m, s)
     return 1
+
+
+@kernel
+def drop_one(m: Block) -> int:
+    """Evict one node; gives 0 when none may go."""
+    s = stale_end(m) if m[POLICY] == LRU else under_hand(m)
+    return list_drop(m, s) if s != 0 else 0
 
 
 @kernel
@@ -74,13 +100,13 @@ def list_evict(m: Block, wanted: int) -> int:
 @kernel
 def note_use(m: Block, s: int) -> int:
     """Mark a resident node as used: the fresh end for LRU, its bit for SIEVE; gives 0."""
-    d, e = offset_i8(m, HEADER), offset_i8(m, int(m[MARKS]))
+    d = offset_i8(m, HEADER)
     d[s * WORDS + STAMP] = m[SERIAL]
     if m[POLICY] == LRU:
         unlink(d, s)
         link_after(d, s, 0)
     else:
-        e[s * MARK_WORDS + COUNT] = 1
+        m[int(m[MARKS]) + s * MARK_WORDS + COUNT] = 1
     return 0
 
 
@@ -97,7 +123,7 @@ def list_touch(m: Block, s: int) -> int:
 @kernel
 def list_admit(m: Block, key: int, parent: int) -> int:
     """Make a block resident behind its parent; gives its slot, 0 when there is no room."""
-    d, e = offset_i8(m, HEADER), offset_i8(m, int(m[MARKS]))
+    d = offset_i8(m, HEADER)
     s = find(m, key)
     if s != 0:
         d[s * WORDS + STAMP] = m[SERIAL]
@@ -107,8 +133,10 @@ def list_admit(m: Block, key: int, parent: int) -> int:
     s = obtain(m, key)
     settle(m, s, parent)
     d[s * WORDS + STAMP] = m[SERIAL]
-    e[s * MARK_WORDS + COUNT] = 0
-    link_after(d, s, parent if m[POLICY] == LRU else 0)
+    if m[POLICY] == SIEVE:
+        m[int(m[MARKS]) + s * MARK_WORDS + COUNT] = 0
+        parent = 0
+    link_after(d, s, parent)
     m[ADMITTED] = 1
     return s
 

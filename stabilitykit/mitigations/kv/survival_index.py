@@ -20,8 +20,27 @@ from __future__ import annotations
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block, offset_f8, offset_i8
 from stabilitykit.mitigations.kv.layout import (
-    BUCKETS, CLASS, CLASSED, CLASSES, COUNT, EVERY, HAZARD, INDEX, LOWS, MARK_WORDS, MARKS, MODE, PRIOR, REUSED, RING,
-    RISKED, SERIAL, UNTIL, VISIT, VISITED, VISITS,
+    BUCKETS,
+    CLASS,
+    CLASSED,
+    CLASSES,
+    COUNT,
+    EVERY,
+    HAZARD,
+    INDEX,
+    LOWS,
+    MARK_WORDS,
+    MARKS,
+    MODE,
+    PRIOR,
+    REUSED,
+    RING,
+    RISKED,
+    SERIAL,
+    UNTIL,
+    VISIT,
+    VISITED,
+    VISITS,
 )  # fmt: skip
 
 __all__ = ["bucket_of", "learn", "note_end", "note_visit"]
@@ -98,10 +117,10 @@ def note_visit(m: Block, f: Block, s: int, gap: float, is_partial: int) -> int:
     """Begin a visit of a node that was just used, in the class it has from now on; gives 0."""
     e, ring, visit = offset_i8(m, int(m[MARKS]) + s * MARK_WORDS), int(m[RING]), int(m[VISITED]) + 1
     found = class_of(int(m[MODE]), int(e[COUNT]), gap, is_partial)
-    log = offset_i8(m, int(m[VISITS]) + (visit & (ring - 1)))
-    m[VISITED] = visit
     m[CLASSED] = max(int(m[CLASSED]), found + 1)
     e[CLASS] = found
+    log = offset_i8(m, int(m[VISITS]) + (visit & (ring - 1)))
+    m[VISITED] = visit
     e[VISIT] = visit
     log[0] = m[SERIAL]
     log[ring] = -1

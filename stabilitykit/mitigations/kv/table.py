@@ -5,8 +5,28 @@ from __future__ import annotations
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.pointers import Block, offset_i8
 from stabilitykit.mitigations.kv.layout import (
-    FREE, GHOST, GHOST_LIST, GHOSTS, HEADER, KEY, KIDS, LOOSE, MASK, MOST_GHOSTS, NEXT, OUT, OUT_N, PARENT, PINS, PREV,
-    RESIDENT, SIZE, STAMP, STATE, TABLE, WORDS,
+    FREE,
+    GHOST,
+    GHOST_LIST,
+    GHOSTS,
+    HEADER,
+    KEY,
+    KIDS,
+    LOOSE,
+    MASK,
+    MOST_GHOSTS,
+    NEXT,
+    OUT,
+    OUT_N,
+    PARENT,
+    PINS,
+    PREV,
+    RESIDENT,
+    SIZE,
+    STAMP,
+    STATE,
+    TABLE,
+    WORDS,
 )  # fmt: skip
 
 __all__ = ["find", "link_after", "obtain", "release", "unlink"]

@@ -38,7 +38,7 @@ _STATES: Mapping[Form, str] = {
     "compact": "[@{{ tag }}{{ values | words }}]",
 }
 _TURNS: Mapping[Form, tuple[str, str]] = {
-    "readable": ("[TURN_START{{ tag }}]\n", "\n{{ state }}[TURN_END{{ tag }}]"),
+    "readable": ("[TURN_START{{ tag }}]", "{{ state }}[TURN_END{{ tag }}]"),
     "compact": ("", "\n{{ state or '[@' ~ tag ~ ']' }}"),
 }
 _LEGEND = (
@@ -47,8 +47,9 @@ _LEGEND = (
     "{% if tag %}; marks without {{ tag }} are plain text{% endif %}."
 )
 _TAG = r"(?:\#[0-9A-Za-z]{1,32})?"
-_HEAD = re.compile(rf"\A\[TURN_START{_TAG}\]\n")
-_TAIL = re.compile(rf"\n(?:(?:\[STATE{_TAG}:[^\[\]\n]*\])?\[TURN_END{_TAG}\]|\[@{_TAG}(?: [^\[\]\n]*)?\])\Z")
+_HEAD = re.compile(rf"\A\[TURN_START{_TAG}\]")
+_TAIL = re.compile(rf"(?:\[STATE{_TAG}:[^\[\]\n]*\])?\[TURN_END{_TAG}\]\Z")
+_COMPACT_TAIL = re.compile(rf"\n\[@{_TAG}(?: [^\[\]\n]*)?\]\Z")
 _LEGEND_LINE = re.compile(r"(?:\A|\n)State of the conversation ends the last user turn[^\n]*\Z")
 
 
@@ -113,9 +114,15 @@ def legend(names: Sequence[str], form: Form, nonce: str = "") -> str:
     return _rendered(_LEGEND, names=sorted(names) if form == "compact" else (), tag=_tag(nonce))
 
 
-def without_marks(text: str) -> str:
-    """Take the marks of a turn off its text, if it has them."""
-    return _TAIL.sub("", _HEAD.sub("", text))
+def without_marks(texts: Sequence[str]) -> list[str]:
+    """Take the marks of a turn off the texts of its message, if they stand where ``render_turn`` puts them."""
+    found = list(texts)
+    if found and _HEAD.match(found[0]) and _TAIL.search(found[-1]):
+        found[0] = _HEAD.sub("", found[0])
+        found[-1] = _TAIL.sub("", found[-1])
+    elif found:
+        found[-1] = _COMPACT_TAIL.sub("", found[-1])
+    return found
 
 
 def without_legend(text: str) -> str:

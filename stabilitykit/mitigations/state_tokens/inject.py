@@ -60,7 +60,7 @@ def inject_state(messages: Sequence[Message], values: Mapping[str, str], form: F
             continue
         texts = _texts(message)
         is_user = message.get("role") == "user"
-        safe, marks = neutralise(_unmarked(texts) if is_user else texts)
+        safe, marks = neutralise(without_marks(texts) if is_user else texts)
         count += marks
         if is_user:
             head, tail = render_turn(values if k == last and values else None, form, nonce)
@@ -100,16 +100,6 @@ def _texts(message: Message) -> list[str]:
     if isinstance(content, str):
         return [content]
     return [part["text"] for part in content if _is_text(part)] if isinstance(content, list) else []
-
-
-def _unmarked(texts: list[str]) -> list[str]:
-    """Take off the marks of an earlier call: around one text, or as texts of their own around several."""
-    if not texts:
-        return texts
-    if len(texts) == 1:
-        return [without_marks(texts[0])]
-    head, tail = without_marks(texts[0]), without_marks(texts[-1])
-    return [head, *texts[1:-1], tail]
 
 
 def _with_texts(message: Message, texts: list[str], head: str = "", tail: str = "") -> Message:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 
 __all__ = ["OPENERS", "neutralise"]
 
@@ -46,7 +47,7 @@ def neutralise(texts: Sequence[str]) -> tuple[list[str], int]:
     """
     whole = "".join(texts)
     places = [match.start() for match in _OPENER.finditer(whole)]
-    marks = [at for at, end in zip(places, [*places[1:], len(whole)], strict=True) if _is_mark(whole, at + 1, end)]
+    marks = [at for at, end in pairwise([*places, len(whole)]) if _is_mark(whole, at + 1, end)]
     if not marks:
         return list(texts), 0
     letters = list(whole)

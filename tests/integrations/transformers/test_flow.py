@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stabilitykit.errors import UsageError
@@ -8,7 +10,7 @@ from tests.integrations.transformers.models import DEEPSEEK, tiny
 
 pytestmark = pytest.mark.oracle
 ATTENTION = [f"model.layers.{k}.self_attn" for k in range(3)]
-FAMILIES = {
+FAMILIES: dict[str, dict[str, Any]] = {
     "Llama": {},
     "Mistral": {"sliding_window": 4},
     "Gemma2": {"head_dim": 16},

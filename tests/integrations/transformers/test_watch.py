@@ -67,7 +67,7 @@ def test_clean_run(attention):
     """Sixty turns of 5 to 44 tokens each: no rule, no fault, and every signal that the pack reads is there."""
     draw = np.random.default_rng(1)
     with watched(tiny(attn_implementation=attention)) as talk:
-        told = []
+        told, fields = [], {}
         for _ in range(60):
             talk.generate(talk.words(int(draw.integers(5, 45))), int(draw.integers(2, 12)))
             fields = talk.watch.turn_fields()
@@ -193,17 +193,17 @@ def test_flipped_bit_of_the_cache(part, place, form, bit):
 
 @pytest.mark.capability("issue 3 §2: model hooks: a rolled cache is caught, though its means are what they were")
 @pytest.mark.parametrize("shift", [1, 7, -20])
-@pytest.mark.parametrize("axis", ["tokens", "heads"])
+@pytest.mark.parametrize("axis", ["tokens", "heads", "keys"])
 def test_rolled_cache(shift, axis):
-    """Keys and values of all layers are moved round, between two turns."""
+    """Keys and values of all layers, or the keys alone, are moved round between two turns."""
     if axis == "heads" and shift % 2 == 0:
         pytest.skip("two heads, moved by an even number, are where they were")
     with watched() as talk:
         assert silent(run(talk))
         for layer in talk.cache.layers:
-            layer.keys, layer.values = (
-                part.roll(shift, {"tokens": 2, "heads": 1}[axis]) for part in (layer.keys, layer.values)
-            )
+            layer.keys = layer.keys.roll(shift, 1 if axis == "heads" else 2)
+            if axis != "keys":
+                layer.values = layer.values.roll(shift, 1 if axis == "heads" else 2)
         talk.say(talk.words(20), 5)
         assert caught(talk, "snapshot-changed")
 
@@ -220,7 +220,9 @@ def test_another_conversations_cache():
         assert caught(talk, "snapshot-changed")
 
 
-@pytest.mark.capability("issue 3 §2: model hooks: MLA (a small DeepSeek): compensation is refused, the context is reset")
+@pytest.mark.capability(
+    "issue 3 §2: model hooks: MLA (a small DeepSeek): compensation is refused, the context is reset"
+)
 def test_latent_attention():
     """The same shift on a model that caches one shared latent."""
     with watched(tiny("DeepseekV3", **DEEPSEEK)) as talk:
@@ -344,19 +346,21 @@ def test_nothing_seen_is_nothing_said():
     assert not talk.model._forward_hooks
 
 
-def test_what_goes_wrong_stays_here():
-    """Layers that no snapshot can be taken of, positions of no number format: faults, once each, and the same answer."""
+@pytest.mark.parametrize(
+    ("wrong", "parts"), [({"layers": (0, 99)}, {"snapshot"}), ({"row": -9}, {"positions", "mask", "end", "snapshot"})]
+)
+def test_what_goes_wrong_stays_here(wrong, parts):
+    """A layer and a row that do not exist: the model answers as ever, and the faults are named, once each."""
     model = tiny()
-    plain = Talk(model, None, None)
-    wanted = plain.step(plain.words(20))
-    model.model.rotary_emb.register_forward_pre_hook(lambda module, args, named: named.pop("position_ids"), with_kwargs=True)
-    with ModelWatch(model, layers=(0, 99)) as watch:
-        talk = Talk(model, watch, None)
+    plain, answer = Talk(model, None, None), None
+    with ModelWatch(model, **wrong) as watch:
         for _ in range(2):
-            watch._noted.masks.add = None
-            assert (talk.step(talk.words(20)) == wanted).all() or talk.held > 20
+            talk = Talk(model, watch, None)
+            answer = talk.step(talk.words(20))
             watch.turn_fields()
-        assert set(watch.faults) == {"end: TypeError"}
+        assert set(watch.faults) == {f"{part}: IndexError" for part in parts}
+        assert len(watch.faults) == len(parts)
+    assert (answer == plain.step(plain.words(20))).all()
 
 
 def test_tracing_is_left_alone():
@@ -371,7 +375,9 @@ def test_tracing_is_left_alone():
 @pytest.mark.capability("issue 3 §2: model hooks: what they cost, as a share of the time of decoding", figure="")
 def test_overhead(capsys):
     """The same answer with and without hooks, in turn; the ratio is printed, and the logits are the same."""
-    model, spent, logits = tiny(hidden_size=256, intermediate_size=512, num_hidden_layers=4), {}, {}
+    model = tiny(hidden_size=256, intermediate_size=512, num_hidden_layers=4)
+    spent: dict[str, float] = {}
+    logits = {}
 
     def decode(watch):
         talk = Talk(model, watch, None)

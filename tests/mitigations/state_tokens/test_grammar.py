@@ -43,7 +43,7 @@ def tokenizers():
 def test_what_is_written_is_read(values, form, nonce):
     """Any text by any name survives, line breaks, brackets and lone surrogates included."""
     token = render_state(values, form, nonce)
-    assert parse_state(token, names=reversed(sorted(values)), nonce=nonce) == values
+    assert parse_state(token, names=sorted(values, reverse=True), nonce=nonce) == values
 
 
 @given(STATES, st.sampled_from(FORMS), NONCES)
@@ -66,7 +66,7 @@ def test_tokens(form, limit):
     """Counted as what a turn costs more, with the tokenizers of DeepSeek and Qwen."""
     text = "Please tell me more."
     for tokenizer in tokenizers():
-        for values in THREE[: 4 if form == "compact" else 3]:
+        for values in THREE[: 4 if form == "compact" else 5]:
             head, tail = render_turn(values, form)
             assert len(tokenizer.encode(head + text + tail)) - len(tokenizer.encode(text)) <= limit
 
@@ -98,8 +98,8 @@ def test_what_is_no_token(token, names, why):
 def test_the_turn():
     """Marks and state stand behind the text; in words also a mark before it."""
     values = {"b": "2", "a": "1"}
-    assert render_turn(values, "readable") == ("[TURN_START]\n", "\n[STATE:a=1;b=2][TURN_END]")
-    assert render_turn(None, "readable", "k3") == ("[TURN_START#k3]\n", "\n[TURN_END#k3]")
+    assert render_turn(values, "readable") == ("[TURN_START]", "[STATE:a=1;b=2][TURN_END]")
+    assert render_turn(None, "readable", "k3") == ("[TURN_START#k3]", "[TURN_END#k3]")
     assert render_turn(values, "compact", "k3") == ("", "\n[@#k3 1 2]")
     assert render_turn(None, "compact") == ("", "\n[@]")
 
@@ -108,7 +108,9 @@ def test_the_turn():
 def test_marks_come_off(values, form, nonce, text):
     """What was put around a text is found again, whatever the text is."""
     head, tail = render_turn(values or None, form, nonce)
-    assert without_marks(head + text + tail) == (text if head else without_marks(text + "\n[@]"))
+    assert without_marks([head + text + tail]) == [text]
+    assert without_marks([head, text, tail]) == ["", text, ""]
+    assert without_marks([]) == []
 
 
 def test_the_legend():

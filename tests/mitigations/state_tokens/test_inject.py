@@ -15,6 +15,7 @@ from stabilitykit.mitigations.state_tokens.inject import inject_state, inject_st
 PACK = """\
 stabilitykit: 1
 pack: reminding
+extends: [base]
 rules:
   - rule: long-context
     desc: a long prompt
@@ -48,9 +49,9 @@ def test_where_it_stands():
     found = inject_state(CHAT, {"step": "3", "city": "Berlin"}, "readable")
     assert [m["content"] for m in found.messages] == [
         "Be kind.",
-        "[TURN_START]\nHello\n[TURN_END]",
+        "[TURN_START]Hello[TURN_END]",
         "Hi, (STATE:x=1]",
-        "[TURN_START]\nWhere is it? (TURN_END]\n[STATE:city=Berlin;step=3][TURN_END]",
+        "[TURN_START]Where is it? (TURN_END][STATE:city=Berlin;step=3][TURN_END]",
     ]
     assert (found.neutralised, found.messages[-1]["name"]) == (2, "ann")
 
@@ -88,7 +89,7 @@ def test_twice_is_once(messages, values, others, form, earlier):
     assert inject_state(first, values, form).messages == first
     again = inject_state(inject_state(messages, others, earlier).messages, values, form).messages
     marks = [m for m in again if m["role"] == "user" and isinstance(m["content"], str)]
-    assert all(m["content"].count("[TURN_START]\n") == (form == "readable") for m in marks)
+    assert all(m["content"].count("[TURN_START]") == (form == "readable") for m in marks)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_apply(tmp_path):
     engine = Engine.load(str(tmp_path / "reminding.yaml"))
     decision = engine.evaluate(Turn(session_id="c", input_tokens=2000))
     messages, receipt = decision.apply(CHAT, values={"step": "3"}, nonce="k3", count_tokens=lambda text: len(text) // 4)
-    assert messages[-1]["content"].endswith("\n[STATE#k3:step=3][TURN_END#k3]")
+    assert messages[-1]["content"].endswith("[STATE#k3:step=3][TURN_END#k3]")
     assert receipt.done == ("inject_state_tokens",)
     told = receipt.details["inject_state_tokens"]
     assert (told["slots"], told["neutralised"]) == (1, 2)

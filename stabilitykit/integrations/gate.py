@@ -1,0 +1,168 @@
+"""What the latest decisions ask of the requests that come next: refuse, throttle, answer from the shelf, switch.
+
+The gate knows no web framework; ``integrations.asgi`` and ``integrations.litellm`` stand on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+
+import attrs
+
+from stabilitykit.actions import ACTIONS
+from stabilitykit.decision import Decision
+from stabilitykit.integrations.telling import tell
+from stabilitykit.mitigations.directives import CannedReply, RefuseNew, SwitchModel, Throttle, directive
+
+__all__ = ["Admission", "Gate"]
+
+DEGRADING = frozenset(name for name, spec in ACTIONS.items() if spec.group) | {"throttle", "refuse_new"}
+"""Actions after which the user gets less than usual: another answer, less history, later or none."""
+
+
+@attrs.frozen
+class Admission:
+    """What becomes of one request.
+
+    Parameters
+    ----------
+    state
+        The conversation's state where its reply is degraded, else "".
+    retry_after_s
+        Seconds until a retry makes sense; None: it is not refused.
+    canned
+        Name of the prepared text that answers it; None: the model answers.
+    model
+        Name of the model to use; None: the usual one.
+    """
+
+    state: str = ""
+    retry_after_s: float | None = None
+    canned: str | None = None
+    model: str | None = None
+
+
+@attrs.frozen
+class _Held:
+    state: str = ""
+    is_degraded: bool = False
+    throttle: int | None = None
+    canned: str | None = None
+    model: str | None = None
+
+
+class Gate:
+    """Remembers, of each conversation, what its latest decision asks of the next request.
+
+    Parameters
+    ----------
+    capacity
+        Conversations remembered; of more the one unused for longest is forgotten, and counts as new again.
+    busy_retry_s
+        Seconds that a request over the limit of ``throttle`` is told to wait.
+    clock
+        Seconds of a steady clock.
+
+    Examples
+    --------
+    >>> from stabilitykit import Engine, Turn
+    >>> gate, engine = Gate(), Engine.load("chat")
+    >>> for error in ("server", "server", "none"):
+    ...     gate.note(engine.evaluate(Turn(session_id="c-1", error=error)))
+    >>> gate.enter("c-1").model, gate.enter("c-2").model
+    ('light', None)
+    """
+
+    def __init__(
+        self, *, capacity: int = 100_000, busy_retry_s: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._capacity, self._busy_retry_s, self._clock = capacity, busy_retry_s, clock
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._active: Counter[str] = Counter()
+        self._closed_until, self._closed_by = float("-inf"), ""
+
+    def note(self, decision: Decision) -> None:
+        """Take a decision of ``evaluate`` or ``observe``: the ``on_decision`` of other integrations. Never raises."""
+        try:
+            asked = [found for action in decision.actions if (found := directive(action)) is not None]
+            state = decision.state
+        except Exception as error:
+            tell("telemetry_failed", where="gate", error=type(error).__name__)
+            return
+        held = _Held(state, any(d.action in DEGRADING for d in asked))
+        for d in asked:
+            if isinstance(d, RefuseNew):
+                self._close(d.retry_after_s, state)
+            elif isinstance(d, Throttle):
+                held = attrs.evolve(held, throttle=int(d.max_concurrency))
+            elif isinstance(d, CannedReply):
+                held = attrs.evolve(held, canned=d.name)
+            elif isinstance(d, SwitchModel):
+                held = attrs.evolve(held, model=d.to)
+        if decision.scope == "session":
+            with self._lock:
+                self._keep(decision.session_id, held)
+
+    def enter(self, session_id: str) -> Admission:
+        """Judge a request that has come; one that is neither refused nor canned must ``leave`` at its end.
+
+        A canned reply answers once: the next request is tried again, otherwise no turn could ever show that the
+        conversation has recovered. ``throttle`` and ``switch_model`` hold until the next decision.
+        """
+        with self._lock:
+            held = self._held.get(session_id)
+            left = self._closed_until - self._clock()
+            if held is None and left > 0.0:
+                return Admission(self._closed_by, retry_after_s=left)
+            held = held or _Held()
+            if held.throttle is not None and self._active[session_id] >= held.throttle:
+                return Admission(held.state, retry_after_s=self._busy_retry_s)
+            state = held.state if held.is_degraded else ""
+            self._keep(session_id, attrs.evolve(held, canned=None))
+            if held.canned is not None:
+                return Admission(state, canned=held.canned)
+            self._active[session_id] += 1
+            return Admission(state, model=held.model)
+
+    def leave(self, session_id: str) -> None:
+        """Note that an admitted request has ended."""
+        with self._lock:
+            self._active[session_id] -= 1
+            if self._active[session_id] <= 0:
+                del self._active[session_id]
+
+    def take_canned(self, session_id: str) -> str | None:
+        """Give the prepared text that a decision asked for while its request was served, once."""
+        with self._lock:
+            held = self._held.get(session_id)
+            if held is None or held.canned is None:
+                return None
+            self._keep(session_id, attrs.evolve(held, canned=None))
+            return held.canned
+
+    def state(self, session_id: str) -> str:
+        """Give the conversation's state where its replies are degraded, else ""."""
+        with self._lock:
+            held = self._held.get(session_id)
+        return held.state if held is not None and held.is_degraded else ""
+
+    def model(self, session_id: str, usual: str) -> str:
+        """Give the model that answers the conversation's next request."""
+        with self._lock:
+            held = self._held.get(session_id)
+        return usual if held is None or held.model is None else held.model
+
+    def _close(self, seconds: float, state: str) -> None:
+        with self._lock:
+            self._closed_until = max(self._closed_until, self._clock() + seconds)
+            self._closed_by = state
+
+    def _keep(self, session_id: str, held: _Held) -> None:
+        self._held[session_id] = held
+        self._held.move_to_end(session_id)
+        while len(self._held) > self._capacity:
+            self._held.popitem(last=False)

@@ -1,0 +1,79 @@
+"""Which turns to look at closely: a share of all, and more of a conversation whose decision asks for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import Any
+
+from stabilitykit.decision import Decision
+from stabilitykit.errors import UsageError
+from stabilitykit.integrations.telling import tell
+from stabilitykit.mitigations.directives import SampleDiagnostics, directive
+
+__all__ = ["DiagnosticSampler"]
+
+
+class DiagnosticSampler:
+    """Picks turns by a keyed hash of conversation and turn: every process picks the same ones.
+
+    A greater rate picks the same turns and more. ``sample_diagnostics`` raises the rate of one conversation for
+    ``hold_turns`` turns; of several wishes the greatest counts.
+
+    Parameters
+    ----------
+    key
+        Secret of the hash, up to 64 bytes.
+    rate
+        Share of turns picked in quiet times.
+    hold_turns
+        Turns for which a raised rate holds.
+    capacity
+        Conversations with a raised rate; of more the oldest is forgotten.
+
+    Examples
+    --------
+    >>> sampler = DiagnosticSampler(key=b"secret", rate=0.1)
+    >>> sum(sampler.is_picked("c-1", turn) for turn in range(1_000))
+    105
+    """
+
+    def __init__(self, *, key: bytes, rate: float = 0.01, hold_turns: int = 20, capacity: int = 10_000) -> None:
+        if not 0.0 <= rate <= 1.0:
+            raise UsageError(f"a rate is in [0, 1], not {rate!r}")
+        if not 0 < len(key) <= 64:
+            raise UsageError("a key has 1 to 64 bytes")
+        self._key, self._rate = key, rate
+        self._hold_turns, self._capacity = hold_turns, capacity
+        self._lock = threading.Lock()
+        self._raised: OrderedDict[Any, tuple[float, int]] = OrderedDict()
+
+    def note(self, decision: Decision) -> bool:
+        """Raise the rate where a decision asks for it; False when it does not. Never raises."""
+        try:
+            asked = [directive(action) for action in decision.actions if action.name == SampleDiagnostics.action]
+            rates = [float(d.rate) for d in asked if isinstance(d, SampleDiagnostics)]
+        except Exception as error:
+            tell("telemetry_failed", where="sampling", error=type(error).__name__)
+            return False
+        if not rates or decision.scope != "session":
+            return False
+        with self._lock:
+            self._raised[decision.session_id] = max(rates), decision.turn_id + self._hold_turns
+            self._raised.move_to_end(decision.session_id)
+            if len(self._raised) > self._capacity:
+                self._raised.popitem(last=False)
+        return True
+
+    def rate(self, session_id: Any, turn_id: int) -> float:
+        """Give the rate that holds for a turn."""
+        with self._lock:
+            raised, until = self._raised.get(session_id, (0.0, -1))
+        return max(self._rate, raised) if turn_id <= until else self._rate
+
+    def is_picked(self, session_id: Any, turn_id: int) -> bool:
+        """Tell whether to look closely at a turn."""
+        session = session_id if isinstance(session_id, bytes) else str(session_id).encode("utf-8", "surrogatepass")
+        digest = blake2b(turn_id.to_bytes(8, "little") + session, key=self._key, digest_size=8).digest()
+        return int.from_bytes(digest, "little") < self.rate(session_id, turn_id) * 2.0**64

@@ -1,0 +1,124 @@
+"""What is known of a conversation, kept between its trims: each message is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stabilitykit.mitigations.context.identifiers import values_of
+from stabilitykit.mitigations.context.messages import images_of, text_of
+from stabilitykit.mitigations.context.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
+from stabilitykit.mitigations.context.words import TOKENS, Vocabulary
+from stabilitykit.mitigations.outcome import Message
+
+__all__ = ["ContextIndex"]
+
+
+class ContextIndex:
+    """The words and token counts of a growing list of messages.
+
+    A host may keep one per conversation and give it to every ``trim``: only messages that are new since the last call
+    are read, and a cut stays where it was until the budget is used up again. Results are the same without it, but for
+    that. Not to be shared between threads.
+
+    Parameters
+    ----------
+    count_tokens
+        Tokens of a text; None: the estimate.
+    message_tokens
+        What the chat template adds around each message.
+    embed
+        ``embed(texts) -> one vector a text``; None: words only.
+    """
+
+    def __init__(
+        self,
+        count_tokens: Callable[[str], int] | None = None,
+        *,
+        message_tokens: int = MESSAGE_TOKENS,
+        embed: Callable[[Sequence[str]], Any] | None = None,
+    ) -> None:
+        self.count_tokens, self.message_tokens, self.embed = count_tokens, message_tokens, embed
+        self.cut: Any = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.words = Vocabulary()
+        self.texts: list[str] = []
+        self._seen: list[tuple[Message, Any, int]] = []
+        self.codes = np.empty(0, np.int32)
+        self.place = np.empty(0, np.int32)
+        self.tokens: NDArray[np.int64] = np.empty(0, np.int64)
+        self._values: list[frozenset[str]] = []
+        self._vectors: NDArray[np.float64] | None = None
+        self.cut = None
+
+    def sync(self, messages: Sequence[Message]) -> None:
+        """Read what is new; start over when the list no longer begins with what was read."""
+        if len(messages) < len(self.texts) or not all(map(self._is_same, range(len(self.texts)), messages)):
+            self._clear()
+        first = len(self.texts)
+        new = messages[first:]
+        if not new:
+            return
+        self._seen += [(m, m.get("content"), len(m)) for m in new]
+        texts = [text_of(m).replace("\0", " ") for m in new]
+        self.texts += texts
+        codes = self.words.read("\0".join(texts) + "\0")
+        place = first + np.cumsum(codes == 0) - (codes == 0)
+        facts = self.words.facts
+        if self.count_tokens is None:
+            counts = np.bincount(place - first, facts[codes, TOKENS], len(new)).astype(np.int64)
+        else:
+            counts = np.array([self._counted(text) for text in texts], np.int64)
+        images = np.array([images_of(m) for m in new], np.int64)
+        self.codes = np.concatenate([self.codes, codes])
+        self.place = np.concatenate([self.place, place.astype(np.int32)])
+        self.tokens = np.concatenate([self.tokens, counts + images * IMAGE_TOKENS + self.message_tokens])
+
+    def count(self, message: Message) -> int:
+        """Give the tokens of a message that is not in the list."""
+        text = text_of(message)
+        own = self._counted(text) if self.count_tokens else estimate_tokens(text)
+        return own + images_of(message) * IMAGE_TOKENS + self.message_tokens
+
+    def values(self, k: int) -> frozenset[str]:
+        """Give the identifiers of a message, read when first asked for."""
+        for text in self.texts[len(self._values) : k + 1]:
+            self._values.append(values_of(text))
+        return self._values[k]
+
+    def vectors(self) -> NDArray[np.float64] | None:
+        """Give a unit vector a message, f64[messages, dims]; None without a model."""
+        if self.embed is None:
+            return None
+        known = 0 if self._vectors is None else len(self._vectors)
+        if known < len(self.texts):
+            new = self.embedded(self.texts[known:])
+            self._vectors = new if self._vectors is None else np.concatenate([self._vectors, new])
+        return self._vectors
+
+    def embedded(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Ask the host's model, and give vectors of length one."""
+        assert self.embed is not None
+        rows = np.asarray(self.embed(list(texts)), np.float64).reshape(len(texts), -1)
+        return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
+
+    def _counted(self, text: str) -> int:
+        assert self.count_tokens is not None
+        return max(0, int(self.count_tokens(text)))
+
+    def _is_same(self, k: int, message: Message) -> bool:
+        """Compare by identity where that settles it: only a plain text cannot have been changed in place."""
+        known, content, size = self._seen[k]
+        if (
+            message is known
+            and content is message.get("content")
+            and type(content) is str
+            and size == len(message) == 2
+        ):
+            return True
+        return bool(message.get("role") == known.get("role") and text_of(message).replace("\0", " ") == self.texts[k])

@@ -1,0 +1,128 @@
+"""One score a unit from what was asked, what a message is worth by itself, and how recent it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from stabilitykit.mitigations.context import identifiers, relevance, worth
+from stabilitykit.mitigations.context.identifiers import Mention, chance, gather
+from stabilitykit.mitigations.context.index import ContextIndex
+from stabilitykit.mitigations.context.messages import Unit, role_of
+from stabilitykit.mitigations.context.words import STEM
+from stabilitykit.mitigations.outcome import Message
+
+__all__ = ["Policy", "fused", "relevance_of", "said_in", "values_held"]
+
+SCORERS = ("auto", "lexical", "identifiers", "source")
+
+
+def _share(instance: Policy, attribute: attrs.Attribute[float], value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{attribute.name} is a share between 0 and 1, not {value}")
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """How a cut is made. The defaults are the measured best; ``Policy.of_source()`` is the way of the source.
+
+    Parameters
+    ----------
+    window_tokens, window_share
+        The most recent units that stay whole: this many tokens, at most this share of what there is room for.
+    anchors
+        Units that stay because they fit the query best.
+    anchor_weight, worth_weight, window_weight
+        What is added up, each in standard deviations, for the units beside these.
+    scorer
+        ``auto``: identifiers where tools are called, else words (and embeddings where the host has a model);
+        ``lexical``, ``identifiers``, or ``source``: the softmax diagonal with position bias (formulas A4.1).
+    is_blind
+        Ignore what was asked.
+    low_water
+        A cut goes down to this share of the budget, so that the next turns need none and the prefix stays.
+    summary_tokens
+        Room for a summary of what was dropped; 0: none.
+    worth_weights, identifier_weights
+        Of what a message is worth by itself, and of the chance of an identifier to be needed again.
+    """
+
+    window_tokens: int = 512
+    window_share: float = attrs.field(default=0.125, validator=_share)
+    anchors: int = 3
+    anchor_weight: float = 1.0
+    worth_weight: float = 0.2
+    window_weight: float = 0.05
+    scorer: str = attrs.field(default="auto", validator=attrs.validators.in_(SCORERS))
+    is_blind: bool = False
+    low_water: float = attrs.field(default=0.75, validator=_share)
+    summary_tokens: int = 0
+    worth_weights: tuple[float, ...] = worth.WEIGHTS
+    identifier_weights: tuple[float, ...] = identifiers.WEIGHTS
+
+    @classmethod
+    def of_source(cls) -> Policy:
+        """Give half of the room to the window and the rest to the source's score."""
+        return cls(window_share=0.5, scorer="source", worth_weight=0.0, window_weight=0.0)
+
+
+def relevance_of(index: ContextIndex, query: str, scorer: str = "auto") -> NDArray[np.float64]:
+    """Score every message against a query, in standard deviations; all 0 where nothing fits."""
+    if scorer == "source":
+        vectors = index.vectors()
+        rows = _word_vectors(index) if vectors is None else vectors
+        return relevance.standard(relevance.uniqueness(rows, len(rows) - 1))
+    found = relevance.standard(relevance.neighbours(index, relevance.bm25(index, query)))
+    vectors = index.vectors() if query and scorer == "auto" else None
+    if vectors is not None:
+        found += relevance.standard(relevance.neighbours(index, vectors @ index.embedded([query])[0]))
+    return found
+
+
+def _word_vectors(index: ContextIndex) -> NDArray[np.float64]:
+    stems = index.words.facts[index.codes, STEM]
+    rows = np.zeros((len(index.texts), int(stems.max(initial=0)) + 1))
+    np.add.at(rows, (index.place[stems >= 0], stems[stems >= 0]), 1.0)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
+
+
+def fused(index: ContextIndex, relevant: NDArray[np.float64], policy: Policy) -> NDArray[np.float64]:
+    """Add up what speaks for each message; without a query what it is worth for each token."""
+    is_blind = not relevant.any()
+    if policy.scorer == "source":
+        return relevant
+    value = worth.log_worth(index, policy.worth_weights)
+    if is_blind:
+        return value - np.log(np.maximum(index.tokens, 1))
+    later = np.cumsum(index.tokens[::-1])[::-1] - index.tokens
+    recent = 0.5 ** (later / max(policy.window_tokens, 1))
+    return (
+        policy.anchor_weight * relevant
+        + policy.worth_weight * relevance.standard(value)
+        + policy.window_weight * relevance.standard(recent)
+    )
+
+
+def values_held(
+    index: ContextIndex, messages: Sequence[Message], units: Sequence[Unit], weights: Sequence[float]
+) -> tuple[list[list[int]], NDArray[np.float64]]:
+    """Give the identifiers of each unit as numbers, and the chance of each to be needed again."""
+    mentions = said_in(index, messages, units)
+    number = {value: k for k, value in enumerate(mentions)}
+    holds = [sorted({number[v] for k in unit.members for v in index.values(k)}) for unit in units]
+    return holds, chance(mentions, len(units), weights)
+
+
+def said_in(index: ContextIndex, messages: Sequence[Message], units: Sequence[Unit]) -> dict[str, Mention]:
+    """Collect who said which identifier in which unit."""
+
+    def who(k: int) -> str:
+        role = role_of(messages[k])
+        if role == "assistant" and messages[k].get("tool_calls"):
+            return "argument"
+        return role if role in ("user", "assistant") else "tool"
+
+    return gather([[(who(k), index.values(k)) for k in unit.members] for unit in units])

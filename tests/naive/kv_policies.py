@@ -1,0 +1,411 @@
+"""Every cache policy by its definition: dictionaries, sorting, and a look at all leaves for each eviction.
+
+Written from kv-and-context (Eviction) and formulas A4.2: only leaves go, nothing pinned goes, nothing of the request
+being served goes; ties go to the deeper block, then to the lower id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+BUCKETS = 48
+LOW = [2.0 ** (k / 3.0) - 1.0 for k in range(BUCKETS + 1)]
+
+
+@attrs.define(eq=False)
+class Visit:
+    """From one use of a block to the next."""
+
+    begun: int
+    group: int
+    ended: int | None = None
+    reached: int = 0
+
+
+@attrs.define(eq=False)
+class Known:
+    """What is known of a block, resident or ghost."""
+
+    block: int
+    refs: list[int] = attrs.field(factory=list)
+    depth: int = 0
+    parent: int | None = None
+    pins: int = 0
+    born: int = 0
+    time: float = -math.inf
+    content: tuple[float, float] = (1.0, math.inf)
+    following: float = 0.0
+    group: int = 0
+    visit: tuple[int, Visit] | None = None
+
+    def back(self, k: int) -> int:
+        """Give the K-th last use, -1 for fewer."""
+        return self.refs[-k] if len(self.refs) >= k else -1
+
+
+class NaiveCache:
+    """A cache of one of the policies that score."""
+
+    def __init__(
+        self,
+        policy: str,
+        capacity: int,
+        ghosts: int,
+        k: int = 2,
+        alpha: float = 0.5,
+        decay: float = 0.01,
+        classes: str = "uses",
+        every: int = 50,
+        prior: float = 50.0,
+        may_refuse: bool = False,
+    ) -> None:
+        self.policy, self.capacity, self.most_ghosts, self.k = policy, capacity, ghosts, k
+        self.alpha, self.decay, self.classes, self.may_refuse = alpha, decay, classes, may_refuse
+        self.resident: dict[int, Known] = {}
+        self.ghosts: dict[int, Known] = {}  # the one evicted longest ago first
+        self.serial, self.now = 0, -math.inf
+        self.serving: set[int] = set()
+        self.evicted: list[int] = []
+        ring = 1 << (4 * (capacity + ghosts + 1) - 1).bit_length()
+        self.worth = Worth(every, prior, ring) if policy == "survival" else None
+
+    # -- what a host calls
+
+    def request(
+        self, path: list[int], at: float, content: tuple[float, float], is_partial: bool, nexts: list[float]
+    ) -> int:
+        """Serve a path; gives its leading resident blocks."""
+        self.tick(at)
+        self.evicted, self.serving = [], set()
+        hits = 0
+        while hits < len(path) and path[hits] in self.resident:
+            hits += 1
+        self.serving = set(path[:hits])
+        parent, is_open = None, True
+        for place, block in enumerate(path):
+            partial = is_partial and place == len(path) - 1
+            if place < hits:
+                self.use(self.resident[block], place, content, partial, nexts[place])
+                parent = block
+            else:
+                is_open = self.enter(block, parent, content, partial, nexts[place], is_open)
+                if is_open:
+                    parent = block
+                    self.serving.add(block)
+        self.serving = set()
+        return hits
+
+    def touch(self, block: int) -> bool:
+        """Use a block and its ancestors."""
+        self.evicted = []
+        here: int | None = block if block in self.resident else None
+        while here is not None:
+            known = self.resident[here]
+            self.use(known, known.depth, known.content, False, 0.0)
+            here = known.parent
+        return block in self.resident
+
+    def admit(self, block: int, parent: int | None, content: tuple[float, float]) -> bool:
+        """Make a block resident behind a resident parent."""
+        self.evicted = []
+        if block in self.resident or (parent is not None and parent not in self.resident):
+            return False
+        if parent is not None:
+            self.touch(parent)
+            self.serving = {parent}
+        done = self.enter(block, parent, content, False, 0.0, True)
+        self.serving = set()
+        return done
+
+    def evict(self, count: int) -> list[int]:
+        """Evict up to so many."""
+        self.evicted = []
+        while len(self.evicted) < count and (found := self.victim()) is not None:
+            self.drop(found)
+        return self.evicted
+
+    def tick(self, at: float) -> None:
+        """Begin a request."""
+        self.serial += 1
+        self.now = max(self.now, at)
+        if self.worth:
+            self.worth.tick(self.serial)
+
+    # -- how
+
+    def enter(
+        self,
+        block: int,
+        parent: int | None,
+        content: tuple[float, float],
+        is_partial: bool,
+        following: float,
+        is_wanted: bool,
+    ) -> bool:
+        known = self.ghosts.pop(block, None) or Known(block)
+        known.parent = parent
+        depth = 0 if parent is None else self.resident[parent].depth + 1
+        self.use(known, depth, content, is_partial, following)
+        if not is_wanted or not self.has_room(known):
+            self.bury(known)
+            return False
+        self.resident[block] = known
+        known.born = self.serial
+        return True
+
+    def has_room(self, known: Known) -> bool:
+        if len(self.resident) < self.capacity:
+            return True
+        victim = self.victim()
+        if victim is None or (self.may_refuse and not self.order(victim) < self.order(known)):
+            return False
+        self.drop(victim)
+        return True
+
+    def use(
+        self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float
+    ) -> None:
+        if known.refs and known.refs[-1] == self.serial:
+            return
+        gap = self.serial - known.refs[-1] if known.refs else 0
+        known.refs.append(self.serial)
+        known.depth, known.content, known.time, known.following = depth, content, self.now, following
+        if self.worth:
+            known.group = group_of(self.classes, len(known.refs), gap, is_partial)
+            self.worth.use(known, self.serial)
+
+    def leaves(self) -> list[Known]:
+        parents = {known.parent for known in self.resident.values()}
+        return [
+            known
+            for block, known in self.resident.items()
+            if block not in parents and block not in self.serving and not known.pins
+        ]
+
+    def victim(self) -> Known | None:
+        return min(self.leaves(), key=self.order, default=None)
+
+    def drop(self, known: Known) -> None:
+        del self.resident[known.block]
+        self.evicted.append(known.block)
+        self.bury(known)
+
+    def bury(self, known: Known) -> None:
+        if self.most_ghosts:
+            self.ghosts[known.block] = known
+        if len(self.ghosts) > self.most_ghosts:
+            oldest = self.ghosts.pop(next(iter(self.ghosts)))
+            if self.worth:
+                self.worth.censor(oldest, self.serial)
+
+    # -- orders: the least goes first
+
+    def order(self, known: Known) -> tuple[Any, ...]:
+        last = known.refs[-1]
+        keys: dict[str, Callable[[], tuple[float, float]]] = {
+            "fifo": lambda: (known.born, 0.0),
+            "lfu": lambda: (len(known.refs), last),
+            "lru-k": lambda: (known.back(self.k), last),
+            "slru": lambda: (float(len(known.refs) >= 2), last),
+            "belady": lambda: (-known.following, last),
+            "hybrid": lambda: (self.retention(known), last),
+            "survival": lambda: (self.worth.index(known.group, self.serial - last) if self.worth else 0.0, last),
+        }
+        return (*keys[self.policy](), -known.depth, known.block)
+
+    def retention(self, known: Known) -> float:
+        ranked = sorted(self.resident.values(), key=lambda b: (b.back(self.k), b.refs[-1], -b.depth, b.block))
+        place = next(i for i, other in enumerate(ranked) if other is known)
+        rank = place / (len(ranked) - 1) if len(ranked) > 1 else 1.0
+        age = max(self.now - known.time, 0.0)
+        weight, ttl = known.content
+        if age > ttl:
+            return -1.0
+        return (1.0 - self.alpha) * rank + self.alpha * (0.5 * weight / (1.0 + self.decay * age))
+
+
+def group_of(classes: str, uses: int, gap: int, is_partial: bool) -> int:
+    """Number the classes of blocks."""
+    if classes == "uses":
+        edges = (2, 3, 4, 8, 32)
+        return 2 * sum(uses >= edge for edge in edges) + is_partial
+    steps = 0 if gap <= 0 else 1 + sum(gap + 1 >= 4**power for power in range(1, 7))
+    return (min(uses - 1, 7) * 8 + steps) * 2 + is_partial
+
+
+class Worth:
+    """The survival index: counts of visits by class and bucket of age, and what follows from them."""
+
+    def __init__(self, every: int, prior: float, ring: int) -> None:
+        self.every, self.prior, self.ring = every, prior, ring
+        self.visits: list[Visit] = []
+        self.reused: dict[tuple[int, int], int] = {}
+        self.risked: dict[tuple[int, int], int] = {}
+        self.table: dict[int, list[float]] = {}
+
+    def tick(self, now: int) -> None:
+        """Count what has reached each age; compute the index when it is time."""
+        for visit in self.visits[-self.ring :]:
+            while visit.reached < BUCKETS and visit.begun + LOW[visit.reached] <= now:
+                if visit.ended is None or visit.ended >= visit.begun + LOW[visit.reached]:
+                    for group in (visit.group, -1):
+                        key = (group, visit.reached)
+                        self.risked[key] = self.risked.get(key, 0) + 1
+                visit.reached += 1
+        if now % self.every == 0:
+            self.table = {group: self.weigh(group) for group in {visit.group for visit in self.visits}}
+
+    def use(self, known: Known, now: int) -> None:
+        """End the visit of a block by a use, begin the next."""
+        visit = self.open_visit(known)
+        if visit:
+            bucket = max(k for k in range(BUCKETS) if LOW[k] <= now - visit.begun)
+            for group in (visit.group, -1):
+                self.reused[group, bucket] = self.reused.get((group, bucket), 0) + 1
+            visit.ended = now
+        new = Visit(now, known.group)
+        self.visits.append(new)
+        known.visit = (len(self.visits), new)
+
+    def censor(self, known: Known, now: int) -> None:
+        """End the visit of a block that is forgotten."""
+        visit = self.open_visit(known)
+        if visit:
+            visit.ended = now
+
+    def open_visit(self, known: Known) -> Visit | None:
+        """Give the block's visit unless it fell out of the ring."""
+        if known.visit is None or known.visit[0] <= len(self.visits) - self.ring:
+            return None
+        return known.visit[1]
+
+    def index(self, group: int, age: float) -> float:
+        """Give what a block is worth; before anything is known, the younger the more."""
+        bucket = max(k for k in range(BUCKETS) if LOW[k] <= age)
+        return self.table[group][bucket] if group in self.table else 1.0 / (1.0 + LOW[bucket])
+
+    def weigh(self, group: int) -> list[float]:
+        """Compute the best ratio of reuse to time over all horizons, for each age."""
+        hazard = []
+        for k in range(BUCKETS):
+            pooled = (self.reused.get((-1, k), 0) + 0.05) / (self.risked.get((-1, k), 0) + 1.0)
+            own = self.reused.get((group, k), 0) + self.prior * pooled
+            hazard.append(min(own / (self.risked.get((group, k), 0) + self.prior), 0.999))
+        found = []
+        for first in range(BUCKETS):
+            stays, reuse, time, best = 1.0, 0.0, 0.0, 0.0
+            for k in range(first, BUCKETS - 1):
+                width = (LOW[k + 1] - LOW[k]) * (0.5 if k == first else 1.0)
+                time += stays * width * (1.0 - 0.5 * hazard[k])
+                reuse += stays * hazard[k]
+                stays *= 1.0 - hazard[k]
+                best = max(best, reuse / time)
+            found.append(best)
+        return found
+
+
+class NaiveList:
+    """LRU and SIEVE with a Python list, the stalest block first."""
+
+    def __init__(self, policy: str, capacity: int) -> None:
+        self.policy, self.capacity = policy, capacity
+        self.order: list[int] = []
+        self.parents: dict[int, int | None] = {}
+        self.pins: dict[int, int] = {}
+        self.marked: set[int] = set()
+        self.hand: int | None = None
+        self.serving: set[int] = set()
+        self.evicted: list[int] = []
+
+    def request(self, path: list[int]) -> int:
+        """Serve a path; gives its leading resident blocks."""
+        self.evicted = []
+        hits = 0
+        while hits < len(path) and path[hits] in self.parents:
+            hits += 1
+        self.serving = set(path[:hits])
+        self.use(path[:hits])
+        for place in range(hits, len(path)):
+            if not self.enter(path[place], path[place - 1] if place else None):
+                break
+            self.serving.add(path[place])
+        self.serving = set()
+        return hits
+
+    def use(self, path: list[int]) -> None:
+        for block in reversed(path):
+            if self.policy == "lru":
+                self.order.remove(block)
+                self.order.append(block)
+            else:
+                self.marked.add(block)
+
+    def touch(self, block: int) -> bool:
+        """Use a block and its ancestors."""
+        self.evicted = []
+        path: list[int] = []
+        here: int | None = block if block in self.parents else None
+        while here is not None:
+            path.insert(0, here)
+            here = self.parents[here]
+        self.use(path)
+        return bool(path)
+
+    def admit(self, block: int, parent: int | None) -> bool:
+        """Make a block resident behind a resident parent."""
+        self.evicted = []
+        if block in self.parents or (parent is not None and parent not in self.parents):
+            return False
+        if parent is not None:
+            self.touch(parent)
+            self.serving = {parent}
+        done = self.enter(block, parent)
+        self.serving = set()
+        return done
+
+    def enter(self, block: int, parent: int | None) -> bool:
+        if len(self.parents) >= self.capacity and not self.evict_one():
+            return False
+        self.parents[block] = parent
+        at = self.order.index(parent) if parent is not None and self.policy == "lru" else len(self.order)
+        self.order.insert(at, block)
+        return True
+
+    def evict(self, count: int) -> list[int]:
+        """Evict up to so many."""
+        self.evicted = []
+        while len(self.evicted) < count and self.evict_one():
+            pass
+        return self.evicted
+
+    def evict_one(self) -> bool:
+        held = set(self.parents.values()) | self.serving | {b for b, n in self.pins.items() if n}
+        free = [block for block in self.order if block not in held]
+        if not free:
+            return False
+        self.drop(free[0] if self.policy == "lru" else self.under_hand(held))
+        return True
+
+    def under_hand(self, held: set[int | None]) -> int:
+        at = self.order.index(self.hand) if self.hand is not None else 0
+        while True:
+            block = self.order[at]
+            if block not in held:
+                if block not in self.marked:
+                    self.hand = block
+                    return block
+                self.marked.discard(block)
+            at = (at + 1) % len(self.order)
+
+    def drop(self, block: int) -> None:
+        if self.hand == block:
+            at = self.order.index(block) + 1
+            self.hand = self.order[at] if at < len(self.order) else None
+        self.order.remove(block)
+        self.marked.discard(block)
+        del self.parents[block]
+        self.evicted.append(block)
