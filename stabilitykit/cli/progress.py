@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["reading"]
+__all__ = ["counting", "reading"]
 
 _LONG = 1 << 20
 """Bytes from which on reading is worth a bar."""
@@ -29,5 +29,20 @@ def reading(files: Sequence[Path]) -> Iterator[Callable[[int], object]]:
     shared = sys.stdout.isatty()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=shared, redirect_stderr=True)
     with bar as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+@contextlib.contextmanager
+def counting(total: int, what: str) -> Iterator[Callable[[int], object]]:
+    """Give a function that is told how much of a long computation is done."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)

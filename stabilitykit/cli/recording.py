@@ -25,6 +25,8 @@ MapOption = Annotated[
     list[Path] | None,
     typer.Option("--map", metavar="MAPPING", help="What the columns are: one for all files, or one for each in order."),
 ]
+_PROBED = "itl_ms_per_token"
+"""What ``probe`` writes beside the signals: no news."""
 KeepGoingOption = Annotated[bool, typer.Option("--keep-going", help="Count bad lines and leave them out.")]
 
 
@@ -81,7 +83,8 @@ class Recording:
                 note(f"{plain(log.path.name)}: {log.bad_count} bad line{'s' * (log.bad_count != 1)} left out")
             if log.path.resolve() == shipped_recording().resolve():
                 continue  # its own README says what its other columns are
-            unknown = [plain(name) + (f" (did you mean {near}?)" if near else "") for name, near in log.unknown.items()]
+            strange = {name: near for name, near in log.unknown.items() if name != _PROBED}
+            unknown = [plain(name) + (f" (did you mean {near}?)" if near else "") for name, near in strange.items()]
             if unknown:
                 shown = ", ".join(unknown[:12]) + (f" and {len(unknown) - 12} more" if len(unknown) > 12 else "")
                 note(f"{plain(log.path.name)}: columns that are no signals: {shown}")

@@ -15,7 +15,7 @@ embedding is scaled to length 1, and the mean of its model, the file's ``centre`
 ``answer``          log(1 + tokens of the answer between them)
 ==================  =============================================================================
 
-and, when the file has them, the components of z/|z|, of the one before, and their products (``now``, ``before``,
+and, when the file has them, the components of ``z/|z|``, of the one before, and their products (``now``, ``before``,
 ``product``). The logistic function of the weighted sum is ``probability``; over the file's ``threshold`` it is a
 drift. What was fitted on which data, and how well it did there, the file's writer says; the figures on four sets of
 dialogues are those of the subjects `drift`, `drift_probe` and `drift_domains` of benchmarks/accuracy.py.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -392,7 +393,10 @@ class Generation:
         """Carry out the text-level actions."""
         from stabilitykit.mitigations.applying import apply_decision
 
-        return apply_decision(decision, messages, lent)
+        slot = self.program.slots.get("context_window_tokens")
+        window = math.nan if slot is None else float(self.values(decision)[slot])
+        known = {} if math.isnan(window) else {"context_window_tokens": int(window)}
+        return apply_decision(decision, messages, {**known, **lent})
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

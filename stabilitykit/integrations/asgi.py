@@ -52,8 +52,8 @@ class DegradedReplies:
     ``canned_reply``      200 with the prepared text, as the request asks, a completion or a stream: in place of
                           the reply that has just failed (5xx, an exception) where the decision came with it, else
                           of the next
-    any of the above, ``switch_model``, a rewrite of the context
-                          the reply carries ``X-Downgraded: true`` and ``X-Stability-State``
+    all that degrade      each of the above, ``switch_model`` and a rewrite of the context: the reply carries
+                          ``X-Downgraded: true`` and ``X-Stability-State``
     ====================  ==========================================================================================
 
     Parameters

@@ -136,4 +136,4 @@ class ClockResync:
 
     def __call__(self, asked: ResyncClock) -> bool:
         """Read; False when the other clock never answered."""
-        return any([self._clock.read() for _ in range(self._readings)])
+        return sum(self._clock.read() for _ in range(self._readings)) > 0

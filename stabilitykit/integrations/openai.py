@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from stabilitykit.decision import Decision
+from stabilitykit.decision import Decision, Receipt
 from stabilitykit.engine import Engine
 from stabilitykit.sources.openai import Call, TurnRecorder
 
@@ -69,6 +69,8 @@ class Watched:
     ----------
     decision
         The latest decision on this conversation; ``None`` before the first.
+    applied
+        Set it to the receipt of what the host carried out of that decision; it goes with the next turn.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Watched:
         on_decision: Callable[[Decision], Any] | None,
     ) -> None:
         self.decision: Decision | None = None
+        self.applied: Receipt | None = None
         self._client = client
         self._engine = engine
         self._session_id = session_id
@@ -141,7 +144,8 @@ class Watched:
         try:
             if call.faults:
                 _log("reply_faults", faults=[fault.detail for fault in call.faults])
-            self.decision = self._engine.evaluate(call.turn(tenant=self._tenant))
+            applied, self.applied = self.applied, None
+            self.decision = self._engine.evaluate(call.turn(tenant=self._tenant, applied=applied))
             if self._on_decision is not None:
                 self._on_decision(self.decision)
         except Exception as error:

@@ -8,11 +8,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from stabilitykit.decision import Decision
+from stabilitykit.engine.identity import hashed
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import SendToReview, directive
@@ -108,15 +108,13 @@ class ReviewQueue:
                         continue
 
     def _entry(self, decision: Decision, text: str | None) -> dict[str, Any]:
-        session = decision.session_id
-        data = session if isinstance(session, bytes) else session.encode("utf-8", "surrogatepass")
         reasons = [
             {"rule": r.rule, "signal": r.signal, "value": _known(r.value), "threshold": _known(r.threshold)}
             for r in decision.reasons
         ]
         entry = {
             "at_ns": self._clock(),
-            "session": blake2b(data, key=self._key, digest_size=8).hexdigest(),
+            "session": hashed(decision.session_id, self._key),
             "turn": decision.turn_id,
             "state": decision.state,
             "previous": decision.previous,

@@ -36,7 +36,7 @@ class DiagnosticSampler:
     --------
     >>> sampler = DiagnosticSampler(key=b"secret", rate=0.1)
     >>> sum(sampler.is_picked("c-1", turn) for turn in range(1_000))
-    105
+    104
     """
 
     def __init__(self, *, key: bytes, rate: float = 0.01, hold_turns: int = 20, capacity: int = 10_000) -> None:

@@ -15,7 +15,16 @@ from stabilitykit.kernels._registry import kernel
 from stabilitykit.kernels.bits import float_bits
 from stabilitykit.kernels.pointers import Block
 
-__all__ = ["first_bin", "histogram_add", "histogram_bin", "histogram_halve", "histogram_size", "histogram_value"]
+__all__ = [
+    "first_bin",
+    "histogram_add",
+    "histogram_bin",
+    "histogram_estimate",
+    "histogram_halve",
+    "histogram_place",
+    "histogram_size",
+    "histogram_value",
+]
 
 
 def first_bin(lowest: float, slice_bits: int) -> float:
@@ -96,3 +105,50 @@ def histogram_value(h: Block, rank: int, top: float, octaves: int, slice_bits: i
     low = 1.0 * (slices + k)
     # The harmonic mean of both ends errs equally much at each of them.
     return edge / slices * (2.0 * low * (low + 1.0) / (2.0 * low + 1.0))
+
+
+@kernel
+def histogram_place(h: Block, rank: int, octaves: int, slice_bits: int) -> float:
+    """Give the bin of the value that is ``rank``-th from the top, and how far up in it if its values lie evenly.
+
+    The bin is the whole part, strictly below the next.
+    """
+    slices = 1 << slice_bits
+    octave = octaves - 1
+    left = rank - int(h[octaves * slices + octave])
+    while left > 0 and octave > 0:
+        octave -= 1
+        left -= int(h[octaves * slices + octave])
+    b = octave * slices + slices - 1
+    left += int(h[octaves * slices + octave]) - int(h[b])
+    while left > 0 and b > octave * slices:
+        b -= 1
+        left -= int(h[b])
+    count = float(int(h[b]))
+    place = left + count  # from the top of the bin
+    if place < 1.0 or place > count:
+        return b + 0.5
+    return b + 1.0 - (place - 0.5) / count
+
+
+@kernel
+def histogram_estimate(h: Block, rank: int, bottom: float, octaves: int, slice_bits: int) -> float:
+    """Give the value that is ``rank``-th from the top, evened out inside its bin as far as the guarantee allows.
+
+    As ``histogram_value`` it is off by at most ``1/(2s+1)``, s slices an octave. Only in the first
+    slice of an octave, relatively the widest, that takes its middle; the others leave room.
+
+    Parameters
+    ----------
+    bottom
+        Where the lowest octave begins, a power of two.
+    """
+    slices = 1 << slice_bits
+    place = histogram_place(h, rank, octaves, slice_bits)
+    b = int(place)
+    width = bottom / slices
+    for _octave in range(b >> slice_bits):
+        width *= 2.0
+    low = width * (slices + (b & (slices - 1)))
+    worst = 1.0 / (2.0 * slices + 1.0)
+    return min(max(low + width * (place - b), (low + width) * (1.0 - worst)), low * (1.0 + worst))

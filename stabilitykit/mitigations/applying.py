@@ -7,6 +7,7 @@ from typing import Any
 
 from stabilitykit.actions import Action
 from stabilitykit.decision import Decision, Receipt
+from stabilitykit.mitigations.context.appliers import insert_summary, reset_context, trim_context
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.snapshots import rollback_snapshot
 from stabilitykit.mitigations.state_tokens.inject import inject_state_tokens
@@ -15,7 +16,10 @@ __all__ = ["APPLIERS", "apply_decision"]
 
 APPLIERS: dict[str, Callable[[Sequence[Message], Action, Lent], Outcome]] = {
     "inject_state_tokens": inject_state_tokens,
+    "insert_summary": insert_summary,
+    "reset_context": reset_context,
     "rollback_snapshot": rollback_snapshot,
+    "trim_context": trim_context,
 }
 """The text-level actions, by name; the others are the host's to carry out. A new one adds its line here."""
 

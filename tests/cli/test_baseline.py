@@ -43,9 +43,7 @@ def test_the_shipped_recording(run, tmp_path):
     assert run("check", output).code == 0
 
 
-@pytest.mark.capability(
-    "issue 4 §5: baseline: the breaker uses the pack as its static baseline, from the first turn on"
-)
+@pytest.mark.capability("issue 4 §5: baseline: the breaker uses the pack as its static baseline")
 def test_the_breaker_uses_it(run, tmp_path):
     """Three turns at three times the usual gap break a conversation without a past; usual ones never do."""
     log, output = write(tmp_path / "log.jsonl", rows("m", 200)), tmp_path / "usual.yaml"

@@ -142,6 +142,7 @@ class Rollbacks(RuleBasedStateMachine):
             assert words(self.engine.peek(further)) == words(fresh.peek(further))
 
 
+@pytest.mark.slow
 @pytest.mark.capability("issue 5 §5: text and engine state roll back together, exactly, under random interleavings")
 def test_random_interleavings():
     """A hundred histories of forty steps over three sessions, against deep copies and a new engine each time."""

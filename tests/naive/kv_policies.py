@@ -70,6 +70,8 @@ class NaiveCache:
         self.serial, self.now = 0, -math.inf
         self.serving: set[int] = set()
         self.evicted: list[int] = []
+        self.ranks: dict[int, float] = {}
+        self.ranked_at = 0
         ring = 1 << (4 * (capacity + ghosts + 1) - 1).bit_length()
         self.worth = Worth(every, prior, ring) if policy == "survival" else None
 
@@ -166,13 +168,12 @@ class NaiveCache:
         self.drop(victim)
         return True
 
-    def use(
-        self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float
-    ) -> None:
+    def use(self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float) -> None:
         if known.refs and known.refs[-1] == self.serial:
             return
         gap = self.serial - known.refs[-1] if known.refs else 0
         known.refs.append(self.serial)
+        self.ranks.pop(known.block, None)
         known.depth, known.content, known.time, known.following = depth, content, self.now, following
         if self.worth:
             known.group = group_of(self.classes, len(known.refs), gap, is_partial)
@@ -218,10 +219,13 @@ class NaiveCache:
         return (*keys[self.policy](), -known.depth, known.block)
 
     def retention(self, known: Known) -> float:
-        ranked = sorted(self.resident.values(), key=lambda b: (b.back(self.k), b.refs[-1], -b.depth, b.block))
-        place = next(i for i, other in enumerate(ranked) if other is known)
-        rank = place / (len(ranked) - 1) if len(ranked) > 1 else 1.0
-        age = max(self.now - known.time, 0.0)
+        if self.ranked_at != self.serial:  # once a request, before its first eviction; what is used meanwhile is fresh
+            self.ranked_at = self.serial
+            order = sorted(self.resident.values(), key=lambda b: (b.back(self.k), b.refs[-1], -b.depth, b.block))
+            last = len(order) - 1
+            self.ranks = {b.block: place / last if last else 1.0 for place, b in enumerate(order)}
+        rank = self.ranks.get(known.block, 1.0)
+        age = self.now - known.time if self.now > known.time else 0.0
         weight, ttl = known.content
         if age > ttl:
             return -1.0
@@ -245,6 +249,8 @@ class Worth:
         self.visits: list[Visit] = []
         self.reused: dict[tuple[int, int], int] = {}
         self.risked: dict[tuple[int, int], int] = {}
+        self.counts: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})  # as last looked at
+        self.groups = 0
         self.table: dict[int, list[float]] = {}
 
     def tick(self, now: int) -> None:
@@ -257,7 +263,9 @@ class Worth:
                         self.risked[key] = self.risked.get(key, 0) + 1
                 visit.reached += 1
         if now % self.every == 0:
-            self.table = {group: self.weigh(group) for group in {visit.group for visit in self.visits}}
+            self.counts = (dict(self.reused), dict(self.risked))
+            self.groups = max((v.group for v in self.visits), default=-1) + 1
+            self.table = {}
 
     def use(self, known: Known, now: int) -> None:
         """End the visit of a block by a use, begin the next."""
@@ -286,15 +294,19 @@ class Worth:
     def index(self, group: int, age: float) -> float:
         """Give what a block is worth; before anything is known, the younger the more."""
         bucket = max(k for k in range(BUCKETS) if LOW[k] <= age)
-        return self.table[group][bucket] if group in self.table else 1.0 / (1.0 + LOW[bucket])
+        if group >= self.groups:
+            return 1.0 / (1.0 + LOW[bucket])
+        if group not in self.table:
+            self.table[group] = self.weigh(group)
+        return self.table[group][bucket]
 
     def weigh(self, group: int) -> list[float]:
         """Compute the best ratio of reuse to time over all horizons, for each age."""
-        hazard = []
+        hazard, (reused, risked) = [], self.counts
         for k in range(BUCKETS):
-            pooled = (self.reused.get((-1, k), 0) + 0.05) / (self.risked.get((-1, k), 0) + 1.0)
-            own = self.reused.get((group, k), 0) + self.prior * pooled
-            hazard.append(min(own / (self.risked.get((group, k), 0) + self.prior), 0.999))
+            pooled = (reused.get((-1, k), 0) + 0.05) / (risked.get((-1, k), 0) + 1.0)
+            own = reused.get((group, k), 0) + self.prior * pooled
+            hazard.append(min(own / (risked.get((group, k), 0) + self.prior), 0.999))
         found = []
         for first in range(BUCKETS):
             stays, reuse, time, best = 1.0, 0.0, 0.0, 0.0

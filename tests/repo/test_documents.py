@@ -108,3 +108,12 @@ def test_readmes_say_the_same(root):
         assert code[0] == code[1]
     heads = [re.findall(r"^#+ ", p.read_text(encoding="utf-8"), re.MULTILINE) for p in (english, chinese)]
     assert heads[0] == heads[1]
+
+
+@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
+def test_readmes_lead_to_every_page(root, readme):
+    """A newcomer finds each page: "Where to go" names every page to read but the indexes and the generated ones."""
+    named = {target.partition("#")[0] for target in LINK.findall((root / readme).read_text(encoding="utf-8"))}
+    rooms = [root / "docs" / room for room in ("how-to", "explanation", "tutorial")]
+    pages = {name_of(p) for room in rooms for p in room.glob("*.md") if p.stem != "index"}
+    assert not pages - named

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 
+from benchmarks.record.vllm_server import FLAGS
 from stabilitykit.sources.server_advice import advise
 from stabilitykit.sources.server_facts import look
 from tests.servers.llamacpp import ServerSettings
@@ -32,7 +33,16 @@ def test_llamacpp(root, llama):
     assert f"{facts.context_tokens:,} tokens" in text
 
 
-@pytest.mark.parametrize("name", PAGES[1:])
+def test_vllm(root):
+    """The flags of the page that are no sizes are those that `make live-vllm` starts a real server with."""
+    text, words = page(root, "vllm")
+    assert "by `make live-vllm`" in text
+    flags = {word for word in words if word.startswith("--enable-")}
+    assert len(flags) == 3
+    assert flags <= set(FLAGS)
+
+
+@pytest.mark.parametrize("name", PAGES[2:])
 def test_the_others_say_that_they_were_not_run(root, name):
     """A page whose server no test starts says so, and names what the doctor would ask for."""
     text, words = page(root, name)

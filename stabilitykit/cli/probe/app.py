@@ -22,7 +22,7 @@ class _RunByDefault(TyperGroup):
 
 app = typer.Typer(
     cls=_RunByDefault,
-    help="Load a server with multi-turn conversations (`probe URL`), or compare two such runs (`probe diff`).",
+    help="Load a server with conversations (`probe URL`; `probe run --help`), or compare two loads (`probe diff`).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

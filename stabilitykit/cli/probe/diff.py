@@ -17,7 +17,7 @@ from stabilitykit.errors import RecordError, UsageError
 
 __all__ = ["Change", "compare", "diff"]
 
-_DRAWS = 2_000
+_DRAWS = 1_000
 _LEAST = 2
 """Conversations of one load that an interval wants."""
 Talk = Sequence[Mapping[str, Any]]

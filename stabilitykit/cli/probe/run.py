@@ -19,7 +19,7 @@ from stabilitykit.cli.probe.figures import Figures, hit_ratio
 from stabilitykit.cli.probe.files import Names, recorded, recorded_sample, write
 from stabilitykit.cli.probe.load import REPLICA, Load, Plan
 from stabilitykit.cli.probe.objectives import Objective, read_objective
-from stabilitykit.cli.probe.prompts import PromptSet, shipped_prompts
+from stabilitykit.cli.probe.prompts import shipped_prompts
 from stabilitykit.cli.probe.screen import live, show, show_objectives
 from stabilitykit.cli.probe.shares import Shares
 from stabilitykit.cli.report import Report, Section
@@ -138,29 +138,18 @@ def run(
     Exit codes: 0 clean, 1 an objective or a state is violated, 2 no server or wrong use, 130 interrupted (what there is
     is written).
     """
-    base, names, prompts = server_of(url), Names.of(output), shipped_prompts()
+    base, names = server_of(url), Names.of(output)
     objectives = [read_objective(text) for text in slo or ()]
     facts = _facts(base, model)
     engine = engine_of(pack or [_PACKS.get(facts.server, "chat")], params)
     bad = _bad_states(engine.pack, fail_on)
     plan = Plan(sessions, turns, max_tokens, scrape_every)
     server = Server(base, model or facts.model, _more(facts, ignore_eos), _key(key_from), timeout)
-    epoch_s = time.time() - time.perf_counter()
-    recorder = TurnRecorder(replica=REPLICA, context_window_tokens=facts.context_tokens)
-    load = Load(Client(server, recorder, epoch_s), prompts, plan, base, lambda: epoch_s + time.perf_counter())
-    watched, is_complete = Watched(engine), True
-    try:
-        first = load.warm_up()
-        is_complete = _watch(load, watched, sessions * turns)
-    except KeyboardInterrupt:
-        note("interrupted before the first turn")
-        return fail(_INTERRUPTED)
+    load, watched = _load(server, facts, plan), Watched(engine)
+    first, is_complete = _watch(load, watched, plan)
     met = {objective: objective.holds(watched.figures.values(objective.signal)) for objective in objectives}
-    told = {
-        **_settings(base, facts, server, prompts, plan),
-        "is_complete": is_complete,
-        **_outcome(watched, first, met, load.metrics_problem),
-    }
+    settings = {**_settings(facts, server, plan), "is_complete": is_complete}
+    told = {**settings, **_outcome(watched, first, met, load.metrics_problem)}
     write(names, watched.lines, told, watched.page(names))
     if is_json:
         record({key: value for key, value in told.items() if key != "per_turn"})
@@ -170,20 +159,29 @@ def run(
     if not is_complete:
         note(f"interrupted: {watched.figures.asked:,} of {sessions * turns:,} turns")
         fail(_INTERRUPTED)
-    if not all(met.values()) or any(watched.summary.reached(state) for state in bad) or not watched.figures.answered:
+    if not all(met.values()) or any(map(watched.summary.reached, bad)) or not watched.figures.answered:
         fail(1)
 
 
-def _watch(load: Load, watched: Watched, wanted: int) -> bool:
-    """Take everything in; gives whether it went to its end."""
+def _load(server: Server, facts: ServerFacts, plan: Plan) -> Load:
+    epoch_s = time.time() - time.perf_counter()
+    recorder = TurnRecorder(replica=REPLICA, context_window_tokens=facts.context_tokens)
+    client = Client(server, recorder, epoch_s)
+    return Load(client, shipped_prompts(), plan, server.base, lambda: epoch_s + time.perf_counter())
+
+
+def _watch(load: Load, watched: Watched, plan: Plan) -> tuple[Answer | None, bool]:
+    """Take everything in; gives the first answer, and whether the load went to its end."""
+    first = None
     try:
-        with live(watched.figures, watched.summary, wanted) as draw:
+        first = load.warm_up()
+        with live(watched.figures, watched.summary, plan.sessions * plan.turns) as draw:
             for told in load.run():
                 watched.take(told)
                 draw()
     except KeyboardInterrupt:
-        return False
-    return True
+        return first, False
+    return first, True
 
 
 def _facts(base: str, model: str | None) -> ServerFacts:
@@ -216,11 +214,12 @@ def _bad_states(pack: Pack, named: str | None) -> Sequence[str]:
     return names[names.index(named) :]
 
 
-def _settings(base: str, facts: ServerFacts, server: Server, prompts: PromptSet, plan: Plan) -> dict[str, Any]:
+def _settings(facts: ServerFacts, server: Server, plan: Plan) -> dict[str, Any]:
+    prompts = shipped_prompts()
     return {
         "stabilitykit_probe": 1,
         "version": __version__,
-        "url": base,
+        "url": server.base,
         "server": facts.server or None,
         "model": server.model,
         "context_window_tokens": facts.context_tokens,
@@ -229,10 +228,13 @@ def _settings(base: str, facts: ServerFacts, server: Server, prompts: PromptSet,
     }
 
 
-def _outcome(watched: Watched, first: Answer, met: dict[Objective, bool], metrics_problem: str) -> dict[str, Any]:
+def _outcome(
+    watched: Watched, first: Answer | None, met: dict[Objective, bool], metrics_problem: str
+) -> dict[str, Any]:
     values = watched.figures.values
+    cold = {name: _known(getattr(first.turn, name)) for name in ("ttft_ms", "rt_ms")} if first else None
     return {
-        "first_request": {"ttft_ms": _known(first.turn.ttft_ms), "rt_ms": _known(first.turn.rt_ms)},
+        "first_request": cold,
         "figures": {**watched.figures.to_dict(), "first_token_share": watched.shares.first_token()},
         "objectives": [
             {"objective": o.text, "value": o.value(values(o.signal)), "is_met": is_met} for o, is_met in met.items()

@@ -72,14 +72,14 @@ def live(figures: Figures, summary: Summary, wanted: int) -> Iterator[Callable[[
         yield lambda: screen.update(draw())
 
 
-def show(figures: Figures, summary: Summary, first: Answer, metrics_problem: str) -> None:
+def show(figures: Figures, summary: Summary, first: Answer | None, metrics_problem: str) -> None:
     """Print what the load came to."""
     table(_HEAD, time_rows(figures))
     line()
     line((rate_text(figures), "bold"))
-    if first.is_answered:
+    if first is not None and first.is_answered:
         line(f"the first request, not counted above: {first.turn.rt_ms:,.0f} ms")
-    else:
+    elif first is not None:
         line(("the first request was not answered", "yellow"), f": {first.turn.error or 'refused'}")
     for error, count in figures.errors.most_common():
         line(("not answered", "yellow"), f": {plain(error)}, {count:,} times")

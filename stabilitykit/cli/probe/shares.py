@@ -76,8 +76,8 @@ class Shares:
                 talk.parts[k] += told["excess"] * (told[part] if told[part] == told[part] else 0.0)
 
     def rows(self) -> Iterator[Share]:
-        """Give the conversations in the order in which they came."""
-        for name, talk in self._talks.items():
+        """Give the conversations by their numbers."""
+        for name, talk in sorted(self._talks.items(), key=lambda item: (len(item[0]), item[0])):
             whole = math.fsum(talk.parts)
             parts = [part / whole if whole > 0 else math.nan for part in talk.parts]
             excess = talk.excess / talk.known if talk.known else math.nan

@@ -20,8 +20,8 @@ __all__ = ["PositionFlow", "RotaryUse", "check_position_flow"]
 POSITION, ANGLE, TABLE = "position ids", "angles", "table"
 _SHAPES = frozenset(
     "_assert_tensor_metadata _to_copy alias chunk clone contiguous detach expand expand_as flatten getitem permute "
-    "repeat reshape select slice split split_with_sizes squeeze stack t to transpose type_as unbind unflatten unsqueeze "
-    "view view_as_complex view_as_real cat lift_fresh_copy repeat_interleave".split()
+    "repeat reshape select slice split split_with_sizes squeeze stack t to transpose type_as unbind unflatten "
+    "unsqueeze view view_as_complex view_as_real cat lift_fresh_copy repeat_interleave".split()
 )
 """Operations that change shape or number format only."""
 _PRODUCTS = frozenset("mul matmul bmm einsum outer div mm".split())

@@ -85,7 +85,7 @@ class ModelWatch:
     One turn, whether a single pass or a whole ``generate``::
 
         with ModelWatch(model) as watch:
-            model.generate(ids, past_key_values=cache, max_new_tokens=64)
+            model.generate(ids, cache=cache, max_new_tokens=64)
             decision = engine.evaluate(Turn(session_id="c-1", **watch.turn_fields()))
     """
 

@@ -21,24 +21,24 @@ _VALUE = re.compile(r"\w+(?:[-_.:@]\w+)*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[\d.:,-]+")
 _HALF_LIFE_UNITS = 4.0
-FEATURES = ("count", "latest", "recent", "user", "assistant", "argument", "tool", "date", "joined", "code", "number")
-WEIGHTS: tuple[float, ...] = (-8.4, 0.48, -1.22, 1.23, 0.94, 0.59, 0.91, 1.71, 4.2, 2.82, 2.96, -0.92)
+FEATURES = ("count", "latest", "recent", "user", "assistant", "argument", "tool", "date", "joined", "code", "number", "plain")
+WEIGHTS: tuple[float, ...] = (-7.24, 0.45, -1.21, 1.02, 0.96, 0.51, 0.92, 1.5, 4.1, 2.07, 2.17, -1.6, -0.79)
 """Constant, then one for each of ``FEATURES``."""
 
 
 def values_of(text: str) -> frozenset[str]:
-    """Give the identifiers of a text.
+    """Give the identifiers and words of a text that may be arguments.
 
     Examples
     --------
     >>> sorted(values_of("Book HAT136 on 2024-05-20 for mia_li_3668"))
-    ['2024-05-20', 'HAT136', 'mia_li_3668']
+    ['2024-05-20', 'Book', 'HAT136', 'mia_li_3668']
     """
-    return frozenset(
-        value
-        for value in set(_VALUE.findall(text))
-        if len(value) >= 3 and ("_" in value or "@" in value or value.isupper() or any(map(str.isdigit, value)))
-    )
+    return frozenset(value for value in set(_VALUE.findall(text)) if len(value) >= 4 or (len(value) == 3 and _is_marked(value)))
+
+
+def _is_marked(value: str) -> bool:
+    return "_" in value or "@" in value or value.isupper() or any(map(str.isdigit, value))
 
 
 @attrs.define
@@ -79,6 +79,7 @@ def features(mentions: Mapping[str, Mention], units: int) -> NDArray[np.float64]
                 has_digit and "_" in value,
                 has_digit and value.isalnum() and value.isupper(),
                 _NUMBER.fullmatch(value) is not None,
+                not _is_marked(value),
             )
         )
     return np.array(rows, np.float64).reshape(-1, 1 + len(FEATURES))

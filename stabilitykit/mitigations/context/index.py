@@ -65,7 +65,7 @@ class ContextIndex:
         if not new:
             return
         self._seen += [(m, m.get("content"), len(m)) for m in new]
-        texts = [text_of(m).replace("\0", " ") for m in new]
+        texts = [_said(m) for m in new]
         self.texts += texts
         codes = self.words.read("\0".join(texts) + "\0")
         place = first + np.cumsum(codes == 0) - (codes == 0)
@@ -81,7 +81,7 @@ class ContextIndex:
 
     def count(self, message: Message) -> int:
         """Give the tokens of a message that is not in the list."""
-        text = text_of(message)
+        text = _said(message)
         own = self._counted(text) if self.count_tokens else estimate_tokens(text)
         return own + images_of(message) * IMAGE_TOKENS + self.message_tokens
 
@@ -121,4 +121,8 @@ class ContextIndex:
             and size == len(message) == 2
         ):
             return True
-        return bool(message.get("role") == known.get("role") and text_of(message).replace("\0", " ") == self.texts[k])
+        return bool(message.get("role") == known.get("role") and _said(message) == self.texts[k])
+
+
+def _said(message: Message) -> str:
+    return text_of(message).replace("\0", " ")  # the mark between messages

@@ -65,6 +65,8 @@ def _called(call: Any) -> str:
 
 
 def _calls(message: Message) -> list[Any]:
+    if len(message) == 2:  # a role and a content
+        return []
     calls = message.get("tool_calls")
     found = list(calls) if isinstance(calls, Sequence) and not isinstance(calls, str) else []
     return found + ([message["function_call"]] if isinstance(message.get("function_call"), Mapping) else [])

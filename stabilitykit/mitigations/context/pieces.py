@@ -7,7 +7,8 @@ import re
 __all__ = ["pieces_of"]
 
 _FENCE = re.compile(
-    r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n|\Z)(?:.*?\n)??(?: {0,3}\1[`~]*[ \t]*(?:\n|\Z)|\Z)", re.MULTILINE | re.DOTALL
+    r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n(?:.*?\n)?? {0,3}\1[`~]*[ \t]*(?:\n|\Z)|.*\Z)",  # one never closed goes to the end
+    re.MULTILINE | re.DOTALL,
 )
 _SENTENCE = re.compile(r".*?(?:[。！？]+[”’」』）】》]*|[.!?]+[\"')\]]*(?=\s|\Z)|\n|\Z)\s*", re.DOTALL)
 

@@ -18,7 +18,7 @@ from stabilitykit.mitigations.context.words import END, FIRST, NAME, NUMBER, QUE
 __all__ = ["FEATURES", "WEIGHTS", "features", "log_worth"]
 
 FEATURES = ("length", "new words", "names", "numbers", "first person", "second person", "asks", "answers")
-WEIGHTS: tuple[float, ...] = (0.5, 0.05, 0.8, 0.3, 0.6, -0.15, -0.3, 0.6)
+WEIGHTS: tuple[float, ...] = (0.62, 0.068, 0.64, 0.69, 0.44, -0.2, -0.6, 1.14)
 """One for each of ``FEATURES``."""
 
 

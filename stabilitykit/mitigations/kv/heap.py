@@ -27,14 +27,14 @@ __all__ = ["heap_down", "heap_push", "heap_remove", "is_before"]
 @kernel
 def is_before(m: Block, f: Block, a: int, b: int) -> bool:
     """Tell whether node a is evicted before node b: the lower key, then the deeper one, then the lower id."""
-    width, floats = REFERENCES + int(m[K]), offset_f8(f, int(m[FLOATS]))
-    one, two = a * width, b * width
-    if floats[one + K1] != floats[two + K1]:
-        return floats[one + K1] < floats[two + K1]
-    if floats[one + K2] != floats[two + K2]:
-        return floats[one + K2] < floats[two + K2]
-    if floats[one + DEPTH] != floats[two + DEPTH]:
-        return floats[one + DEPTH] > floats[two + DEPTH]
+    width = REFERENCES + int(m[K])
+    one, two = offset_f8(f, int(m[FLOATS]) + a * width), offset_f8(f, int(m[FLOATS]) + b * width)
+    if one[K1] != two[K1]:
+        return one[K1] < two[K1]
+    if one[K2] != two[K2]:
+        return one[K2] < two[K2]
+    if one[DEPTH] != two[DEPTH]:
+        return one[DEPTH] > two[DEPTH]
     return m[HEADER + a * WORDS + KEY] < m[HEADER + b * WORDS + KEY]
 
 
@@ -61,7 +61,7 @@ def heap_up(m: Block, f: Block, at: int) -> int:
 @kernel
 def heap_down(m: Block, f: Block, at: int) -> int:
     """Let the node at a place sink; gives 0."""
-    h, n = offset_i8(m, int(m[HEAP])), int(m[HEAPED])
+    h, n, start = offset_i8(m, int(m[HEAP])), int(m[HEAPED]), at
     s = int(h[at])
     while 2 * at + 1 < n:
         child = 2 * at + 1
@@ -71,7 +71,8 @@ def heap_down(m: Block, f: Block, at: int) -> int:
             break
         put(m, at, int(h[child]))
         at = child
-    put(m, at, s)
+    if at != start:
+        put(m, at, s)
     return 0
 
 

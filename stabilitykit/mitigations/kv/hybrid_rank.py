@@ -119,7 +119,8 @@ def retention(m: Block, f: Block, s: int) -> float:
     """Give what keeping a ranked node is worth; -1 past its time to live."""
     floats = offset_f8(f, int(m[FLOATS]) + s * (REFERENCES + int(m[K])))
     content = int(m[int(m[MARKS]) + s * MARK_WORDS + CONTENT])
-    age = max(float(f[NOW]) - float(floats[TIME]), 0.0)
+    now, used = float(f[NOW]), float(floats[TIME])
+    age = now - used if now > used else 0.0  # both are minus infinity where the host gives no time
     if age > f[TTLS + content]:
         return -1.0
     fresh = 0.5 * float(f[WEIGHTS + content]) / (1.0 + float(f[DECAY]) * age)

@@ -30,7 +30,7 @@ from stabilitykit.mitigations.kv.layout import (
     STAMP,
     WORDS,
 )  # fmt: skip
-from stabilitykit.mitigations.kv.table import find, forget, leave, link_after, obtain, settle, unlink
+from stabilitykit.mitigations.kv.table import enter, find, forget, leave, link_after, settle, unlink
 
 __all__ = ["list_admit", "list_drop", "list_evict", "list_request", "list_touch"]
 
@@ -130,7 +130,7 @@ def list_admit(m: Block, key: int, parent: int) -> int:
         return s
     if m[SIZE] >= m[CAPACITY] and drop_one(m) == 0:
         return 0
-    s = obtain(m, key)
+    s = enter(m, key)
     settle(m, s, parent)
     d[s * WORDS + STAMP] = m[SERIAL]
     if m[POLICY] == SIEVE:

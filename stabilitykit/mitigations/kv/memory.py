@@ -51,7 +51,7 @@ class Memory:
         nodes = settings.capacity + settings.ghosts + 1  # one more: the block that asks to be admitted
         is_scored = settings.policy not in (at.LRU, at.SIEVE)
         marks = (nodes + 2) * at.MARK_WORDS if settings.policy != at.LRU else 0
-        table = 1 << (2 * nodes - 1).bit_length()
+        table = 1 << (4 * nodes - 1).bit_length()  # at most a quarter full: few searches go on
         ring = 1 << (4 * nodes - 1).bit_length() if settings.policy == at.SURVIVAL else 0
         is_ranked = settings.policy == at.HYBRID
         sizes = {

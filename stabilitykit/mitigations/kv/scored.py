@@ -39,6 +39,7 @@ from stabilitykit.mitigations.kv.layout import (
     PINS,
     POLICY,
     POS,
+    RANK,
     REFERENCES,
     REQUEST,
     RESIDENT,
@@ -55,6 +56,9 @@ from stabilitykit.mitigations.kv.layout import (
 )  # fmt: skip
 from stabilitykit.mitigations.kv.survival_index import bucket_of, note_end, note_visit
 from stabilitykit.mitigations.kv.table import find, forget, leave, obtain, release, settle
+
+RENEWAL = 4
+"""Requests after which survival looks at all leaves again; by then only the youngest have changed their bucket."""
 
 __all__ = ["offer", "score_admit", "score_drop", "score_evict", "score_request", "score_touch"]
 
@@ -96,8 +100,9 @@ def offer(m: Block, f: Block, s: int) -> int:
 
 @kernel
 def renew_keys(m: Block, f: Block) -> int:
-    """Bring the keys that change with time up to this request, once a request; gives 0."""
-    if (m[POLICY] != HYBRID and m[POLICY] != SURVIVAL) or m[KEYED] == m[SERIAL]:
+    """Bring the keys that change with time up to this request: hybrid's in each, survival's after four; gives 0."""
+    wait = 1 if m[POLICY] == HYBRID else RENEWAL if m[POLICY] == SURVIVAL else 0
+    if wait == 0 or int(m[SERIAL]) - int(m[KEYED]) < wait:
         return 0
     m[KEYED] = m[SERIAL]
     if m[POLICY] == HYBRID:
@@ -169,6 +174,7 @@ def note_use(m: Block, f: Block, s: int, depth: int, following: float, content: 
     n[REFERENCES] = float(m[SERIAL])
     n[TIME] = f[NOW]
     n[DEPTH] = float(depth)
+    n[RANK] = 1.0
     e[COUNT] = int(e[COUNT]) + 1
     e[CONTENT] = content
     if m[POLICY] == BELADY:

@@ -29,7 +29,7 @@ from stabilitykit.mitigations.kv.layout import (
     WORDS,
 )  # fmt: skip
 
-__all__ = ["find", "link_after", "obtain", "release", "unlink"]
+__all__ = ["enter", "find", "forget", "leave", "link_after", "obtain", "release", "settle", "unlink"]
 
 _WORD = 0xFFFF_FFFF
 

@@ -39,7 +39,7 @@ _STATES: Mapping[Form, str] = {
 }
 _TURNS: Mapping[Form, tuple[str, str]] = {
     "readable": ("[TURN_START{{ tag }}]", "{{ state }}[TURN_END{{ tag }}]"),
-    "compact": ("", "\n{{ state or '[@' ~ tag ~ ']' }}"),
+    "compact": ("", "\n{{ state or '[@' ~ tag ~ ' ]' }}"),
 }
 _LEGEND = (
     "State of the conversation ends the last user turn"
@@ -49,7 +49,7 @@ _LEGEND = (
 _TAG = r"(?:\#[0-9A-Za-z]{1,32})?"
 _HEAD = re.compile(rf"\A\[TURN_START{_TAG}\]")
 _TAIL = re.compile(rf"(?:\[STATE{_TAG}:[^\[\]\n]*\])?\[TURN_END{_TAG}\]\Z")
-_COMPACT_TAIL = re.compile(rf"\n\[@{_TAG}(?: [^\[\]\n]*)?\]\Z")
+_COMPACT_TAIL = re.compile(rf"\n\[@{_TAG} [^\[\]\n]*\]\Z")
 _LEGEND_LINE = re.compile(r"(?:\A|\n)State of the conversation ends the last user turn[^\n]*\Z")
 
 
@@ -86,10 +86,10 @@ def parse_state(token: str, names: Iterable[str] = (), nonce: str = "") -> dict[
     """
     tag = _tag(nonce)
     if token.startswith(f"[@{tag}") and token.endswith("]"):
-        words = token[2 + len(tag) : -1].split(" ")
-        if words[0] or len(words) - 1 != len(sorted(names)):
+        ordered, words = sorted(names), token[2 + len(tag) : -1].split(" ")
+        if words[0] or len(words) - 1 != max(len(ordered), 1):
             raise UsageError("the state token holds another number of values")
-        return dict(zip(sorted(names), map(_unescaped, words[1:]), strict=True))
+        return dict(zip(ordered, map(_unescaped, words[1:]), strict=False))
     if not (token.startswith(f"[STATE{tag}:") and token.endswith("]")):
         raise UsageError("not a state token")
     body = token[7 + len(tag) : -1]
@@ -160,7 +160,7 @@ def _slots(values: Mapping[str, str]) -> str:
 
 def _words(values: Mapping[str, str] | Sequence[str]) -> str:
     ordered = [values[name] for name in sorted(values)] if isinstance(values, Mapping) else values
-    return "".join(f" {_escaped(value, ' ')}" for value in ordered)
+    return " " + " ".join(_escaped(value, " ") for value in ordered)
 
 
 @lru_cache(maxsize=1)

@@ -27,9 +27,7 @@ _BLANK_LETTERS = "\u115f\u1160"
 _HEAD = 48
 """Characters that decide: the longest mark with a blank after each letter."""
 _START, _END, _STATE = (r"\s*".join(word) for word in ("turn:start", "turn:end", "state"))
-_MARK = re.compile(
-    rf"[\s_/-]*(?:(?:{_START}|{_END})(?![a-z])|{_STATE}\s*[:#]|@[\s\]#])".replace(r"\s*:\s*", r"[\s_-]*")
-)
+_MARK = re.compile(rf"[\s_/-]*(?:(?:{_START}|{_END})(?![a-z])|{_STATE}\s*[:#]|@[\s#])".replace(r"\s*:\s*", r"[\s_-]*"))
 
 
 def neutralise(texts: Sequence[str]) -> tuple[list[str], int]:
@@ -72,4 +70,4 @@ def _is_mark(text: str, start: int, end: int) -> bool:
                 head.append(character)
         if len(head) >= _HEAD:
             break
-    return _MARK.match("".join(head) + ("]" if end == len(text) else "")) is not None
+    return _MARK.match("".join(head) + (" " if end == len(text) else "")) is not None

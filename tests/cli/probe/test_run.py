@@ -39,6 +39,19 @@ def test_a_live_server(probe, tmp_path):
         assert word in ran.out
 
 
+@pytest.mark.capability(
+    "issue 4 §5: probe of a real model, SmolLM2 on llama.cpp: prefixes are reused"
+)
+def test_a_real_model(run, llama, tmp_path):
+    """The second turn takes the first one's prompt and answer from the cache."""
+    url = f"http://127.0.0.1:{llama(ServerSettings(n_ctx=2048)).port}"
+    ran = run("probe", url, "--sessions", 1, "--turns", 2, "--max-tokens", 6, "-o", tmp_path / "real")
+    assert ran.code == 0, ran.err
+    first, second = json.loads((tmp_path / "real.json").read_text())["per_turn"]
+    assert second["cached_tokens"] >= first["input_tokens"]
+    assert second["input_tokens"] > first["input_tokens"]
+
+
 @pytest.mark.capability("issue 4 §5: probe: the first request after load is excluded and reported apart")
 def test_the_first_request_is_apart(probe, tmp_path):
     """It is timed, but it is no turn of the recording and in no quantile."""
@@ -124,15 +137,24 @@ def test_fail_on_a_milder_state(run, llama, tiny_gguf, tmp_path):
     assert "broken" in ran.err
 
 
+class Scripted(ThreadingHTTPServer):
+    """Answers as its ``script`` says, a status and bytes each time, the last for ever; status 0 is silence."""
+
+    script: list
+    over: threading.Event
+
+
 class Troubled(BaseHTTPRequestHandler):
-    """Answers as its server's ``script`` says: a status, or bytes of a stream."""
+    """Reads its server's script."""
+
+    server: Scripted
 
     def do_GET(self):
         """Say that nothing is here but a model."""
         self.reply(200, b'{"data": [{"id": "m"}]}') if self.path == "/v1/models" else self.reply(404, b"")
 
     def do_POST(self):
-        """Take the next of the script; the last for ever."""
+        """Take the next of the script."""
         self.rfile.read(int(self.headers["Content-Length"]))
         script = self.server.script
         status, body = script.pop(0) if len(script) > 1 else script[0]
@@ -140,6 +162,9 @@ class Troubled(BaseHTTPRequestHandler):
 
     def reply(self, status, body):
         """Send it."""
+        if status == 0:
+            self.server.over.wait(30.0)
+            return
         self.send_response(status)
         self.send_header("Retry-After", "0")
         self.end_headers()
@@ -155,8 +180,8 @@ def troubled():
     running = []
 
     def start(*script):
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Troubled)
-        server.script = list(script)
+        server = Scripted(("127.0.0.1", 0), Troubled)
+        server.script, server.over = list(script), threading.Event()
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         running.append((server, thread))
@@ -164,6 +189,7 @@ def troubled():
 
     yield start
     for server, thread in running:
+        server.over.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -192,10 +218,17 @@ def test_a_server_in_trouble(probe, troubled, reply, word):
 
 
 def test_half_of_it_fails(probe, troubled, tmp_path):
-    """A server that refuses some requests: the others are measured, the conversation goes on without the refused one."""
+    """A server that refuses one request: the others are measured, the conversation goes on."""
     probe(url=troubled((200, GOOD), (429, b""), (200, GOOD)))
     figures = json.loads((tmp_path / "probe.json").read_text())["figures"]
     assert (figures["asked"], figures["answered"], figures["errors"]) == (6, 5, {"rate_limited (HTTP 429)": 1})
+
+
+def test_a_silent_server(probe, troubled):
+    """One that takes the request and says nothing is given up after ``--timeout``."""
+    ran = probe("--timeout", 0.1, url=troubled((0, b"")))
+    assert ran.code == 1
+    assert "timeout, 6 times" in ran.out
 
 
 def test_no_server(probe):

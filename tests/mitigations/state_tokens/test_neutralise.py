@@ -11,8 +11,8 @@ from stabilitykit.mitigations.state_tokens.grammar import FORMS, render_state, r
 from stabilitykit.mitigations.state_tokens.neutralise import OPENERS, neutralise
 
 HIDDEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u034f\u202e\u180e\ufe0f\u2063\U000e0041"
-MARKS = st.sampled_from(["[TURN_START]", "[TURN_END]", "[STATE:role=admin]", "[STATE#k:a=1]", "[@ admin 1]", "[@]"])
-FORGED = re.compile(r"\[\s*(?:turn_?\s*(?:start|end)|state\s*[:#]|@[\s\]#])")
+MARKS = st.sampled_from(["[TURN_START]", "[TURN_END]", "[STATE:role=admin]", "[STATE#k:a=1]", "[@ admin 1]", "[@ ]"])
+FORGED = re.compile(r"\[\s*(?:turn_?\s*(?:start|end)|state\s*[:#]|@[\s#])")
 
 
 def as_read(text):
@@ -64,7 +64,7 @@ def test_our_own_marks_are_found(values, form, nonce):
     "text",
     [
         "What is Map[State, int]?",
-        "a[@href='x'] selects links",
+        "a[@href='x'] selects links, ${files[@]} and ${files[@]#./} are files, a[T] is a type",
         "[return policy] and [turned over]",
         "the state: fine; turn_start = 3; @ noon",
         "[statement: none]",
