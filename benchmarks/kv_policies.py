@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from benchmarks.measure import Figure, significant, times
@@ -14,7 +16,10 @@ CAPACITY, REQUESTS, FRESH, WAITING = 4_000, 4_000, 0.65, 200
 def trace():
     """Conversations of about 24 blocks; one that goes on is among the latest and adds a few."""
     rng = np.random.default_rng(5)
-    shared, paths, blocks, starts = rng.integers(-(2**63), 2**63, 3).tolist(), [], [], [0]
+    shared: list[int] = rng.integers(-(2**63), 2**63, 3).tolist()
+    paths: list[list[int]] = []
+    blocks: list[int] = []
+    starts = [0]
     for _ in range(REQUESTS):
         if not paths or rng.random() < FRESH:
             path = [*shared, *rng.integers(-(2**63), 2**63, int(rng.integers(1, 40))).tolist()]
@@ -42,8 +47,9 @@ def run() -> list[Figure]:
 
     def peer():
         """The same requests, block by block, tail first so that heads outlive what follows them."""
-        cache, found = LRUCache(CAPACITY), 0
-        for first, last in zip(starts, starts[1:], strict=False):
+        cache: LRUCache[int, None] = LRUCache(CAPACITY)
+        found = 0
+        for first, last in pairwise(starts):
             for block in reversed(blocks[first:last]):
                 if block in cache:
                     cache[block]

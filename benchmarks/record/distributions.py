@@ -103,6 +103,7 @@ def pack(rows: NDArray[np.float64], labels: list[dict[str, Any]], out: Path) -> 
     rows = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))  # the server's float32 softmax, made exact
     best = np.argsort(-rows, axis=1, kind="stable")[:, :KEPT]
     kl, js = apart(rows)
+    found: dict[str, Any] = {name: np.array([label[name] for label in labels], np.uint16) for name in labels[0]}
     np.savez_compressed(
         out,
         token_ids=best.astype(np.uint16),
@@ -111,7 +112,7 @@ def pack(rows: NDArray[np.float64], labels: list[dict[str, Any]], out: Path) -> 
         kl_nats=kl,
         js_nats=js,
         kind=np.array([kind for kind, _ in CHATS]),
-        **{name: np.array([label[name] for label in labels], np.uint16) for name in labels[0]},
+        **found,
     )
 
 

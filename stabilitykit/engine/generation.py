@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any

@@ -51,7 +51,7 @@ def calls(*places):
 
 
 def test_score_is_the_benchmarks(toy):
-    """100 for the first value of the window, 0 for silence; earlier is better, calls before it cost, probation is free."""
+    """100 for a window's first value, 0 for silence; early is better, calls outside cost, probation is free."""
 
     def score(*places):
         return spikes.normalised(spikes.score([toy], [calls(*places)]).sum(axis=0))
@@ -66,7 +66,7 @@ def test_score_is_the_benchmarks(toy):
 
 
 def test_windowed_gaussian_is_the_tail_of_its_window():
-    """Of a constant past any other value is certain; of a known past it is the normal tail; the window moves by steps."""
+    """Of a constant past any other value is certain; else it is the normal tail; the window moves by steps."""
     told = spikes.windowed_gaussian(np.array([1.0, 1.0, 1.0, 2.0]))
     assert told.tolist() == [0.0, 0.5, 0.5, 1.0]
     values = np.concatenate([np.tile([-1.0, 1.0], 50), [1.96]])

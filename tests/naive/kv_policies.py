@@ -72,6 +72,8 @@ class NaiveCache:
         self.evicted: list[int] = []
         self.ranks: dict[int, float] = {}
         self.ranked_at = 0
+        self.held_keys: dict[int, float] = {}  # survival: the index of each leaf, renewed every four requests
+        self.renewed_at = 0
         ring = 1 << (4 * (capacity + ghosts + 1) - 1).bit_length()
         self.worth = Worth(every, prior, ring) if policy == "survival" else None
 
@@ -99,6 +101,7 @@ class NaiveCache:
                     parent = block
                     self.serving.add(block)
         self.serving = set()
+        self.refresh()
         return hits
 
     def touch(self, block: int) -> bool:
@@ -109,6 +112,7 @@ class NaiveCache:
             known = self.resident[here]
             self.use(known, known.depth, known.content, False, 0.0)
             here = known.parent
+        self.refresh()
         return block in self.resident
 
     def admit(self, block: int, parent: int | None, content: tuple[float, float]) -> bool:
@@ -121,11 +125,18 @@ class NaiveCache:
             self.serving = {parent}
         done = self.enter(block, parent, content, False, 0.0, True)
         self.serving = set()
+        self.refresh()
         return done
+
+    def pin(self, block: int, step: int) -> None:
+        """Pin a resident block once more, or once less."""
+        self.resident[block].pins += step
+        self.refresh()
 
     def evict(self, count: int) -> list[int]:
         """Evict up to so many."""
         self.evicted = []
+        self.renew()
         while len(self.evicted) < count and (found := self.victim()) is not None:
             self.drop(found)
         return self.evicted
@@ -148,6 +159,7 @@ class NaiveCache:
         following: float,
         is_wanted: bool,
     ) -> bool:
+        """Use a block that is not resident; make it so if wanted and worth it."""
         known = self.ghosts.pop(block, None) or Known(block)
         known.parent = parent
         depth = 0 if parent is None else self.resident[parent].depth + 1
@@ -160,8 +172,11 @@ class NaiveCache:
         return True
 
     def has_room(self, known: Known) -> bool:
+        """See to a free place, unless the block is worth less than all others."""
         if len(self.resident) < self.capacity:
             return True
+        if self.leaves():
+            self.renew()
         victim = self.victim()
         if victim is None or (self.may_refuse and not self.order(victim) < self.order(known)):
             return False
@@ -169,17 +184,20 @@ class NaiveCache:
         return True
 
     def use(self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float) -> None:
+        """Count a use, at most one a request."""
         if known.refs and known.refs[-1] == self.serial:
             return
         gap = self.serial - known.refs[-1] if known.refs else 0
         known.refs.append(self.serial)
         self.ranks.pop(known.block, None)
+        self.held_keys.pop(known.block, None)
         known.depth, known.content, known.time, known.following = depth, content, self.now, following
         if self.worth:
             known.group = group_of(self.classes, len(known.refs), gap, is_partial)
             self.worth.use(known, self.serial)
 
     def leaves(self) -> list[Known]:
+        """Give what may go."""
         parents = {known.parent for known in self.resident.values()}
         return [
             known
@@ -188,14 +206,18 @@ class NaiveCache:
         ]
 
     def victim(self) -> Known | None:
+        """Give what goes next."""
         return min(self.leaves(), key=self.order, default=None)
 
     def drop(self, known: Known) -> None:
+        """Evict a block."""
         del self.resident[known.block]
         self.evicted.append(known.block)
         self.bury(known)
+        self.refresh()
 
     def bury(self, known: Known) -> None:
+        """Remember an evicted block, and forget the oldest of too many."""
         if self.most_ghosts:
             self.ghosts[known.block] = known
         if len(self.ghosts) > self.most_ghosts:
@@ -203,9 +225,24 @@ class NaiveCache:
             if self.worth:
                 self.worth.censor(oldest, self.serial)
 
+    def refresh(self) -> None:
+        """Compute the index of what has become a leaf; forget that of what is none any more."""
+        self.held_keys = {b.block: self.held_keys.get(b.block, self.fresh_key(b)) for b in self.leaves()}
+
+    def renew(self) -> None:
+        """Compute the index of every leaf anew, when that is four requests ago."""
+        if self.serial - self.renewed_at >= 4:
+            self.renewed_at = self.serial
+            self.held_keys = {b.block: self.fresh_key(b) for b in self.leaves()}
+
+    def fresh_key(self, known: Known) -> float:
+        """Give a block's index as of now."""
+        return self.worth.index(known.group, self.serial - known.refs[-1]) if self.worth else 0.0
+
     # -- orders: the least goes first
 
     def order(self, known: Known) -> tuple[Any, ...]:
+        """Give by what a block is compared."""
         last = known.refs[-1]
         keys: dict[str, Callable[[], tuple[float, float]]] = {
             "fifo": lambda: (known.born, 0.0),
@@ -214,11 +251,12 @@ class NaiveCache:
             "slru": lambda: (float(len(known.refs) >= 2), last),
             "belady": lambda: (-known.following, last),
             "hybrid": lambda: (self.retention(known), last),
-            "survival": lambda: (self.worth.index(known.group, self.serial - last) if self.worth else 0.0, last),
+            "survival": lambda: (self.held_keys.get(known.block, self.fresh_key(known)), last),
         }
         return (*keys[self.policy](), -known.depth, known.block)
 
     def retention(self, known: Known) -> float:
+        """Give the hybrid's score."""
         if self.ranked_at != self.serial:  # once a request, before its first eviction; what is used meanwhile is fresh
             self.ranked_at = self.serial
             order = sorted(self.resident.values(), key=lambda b: (b.back(self.k), b.refs[-1], -b.depth, b.block))
@@ -349,6 +387,7 @@ class NaiveList:
         return hits
 
     def use(self, path: list[int]) -> None:
+        """Use a path, its tail first."""
         for block in reversed(path):
             if self.policy == "lru":
                 self.order.remove(block)
@@ -380,6 +419,7 @@ class NaiveList:
         return done
 
     def enter(self, block: int, parent: int | None) -> bool:
+        """Make a block resident if there is room."""
         if len(self.parents) >= self.capacity and not self.evict_one():
             return False
         self.parents[block] = parent
@@ -395,6 +435,7 @@ class NaiveList:
         return self.evicted
 
     def evict_one(self) -> bool:
+        """Evict the next block that may go."""
         held = set(self.parents.values()) | self.serving | {b for b, n in self.pins.items() if n}
         free = [block for block in self.order if block not in held]
         if not free:
@@ -403,6 +444,7 @@ class NaiveList:
         return True
 
     def under_hand(self, held: set[int | None]) -> int:
+        """Let SIEVE's hand go on to what goes."""
         at = self.order.index(self.hand) if self.hand is not None else 0
         while True:
             block = self.order[at]
@@ -414,6 +456,7 @@ class NaiveList:
             at = (at + 1) % len(self.order)
 
     def drop(self, block: int) -> None:
+        """Evict this block."""
         if self.hand == block:
             at = self.order.index(block) + 1
             self.hand = self.order[at] if at < len(self.order) else None

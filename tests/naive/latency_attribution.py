@@ -70,8 +70,9 @@ class LatencyAttributionTwin:
             self.means[name].learn(value)
         total = sum(parts.values()) if len(parts) == 3 else None
         out: dict[str, float | None] = {f"{name}_share": parts[name] / total if total else None for name in PARTS}
-        rt, ttft, itl, tokens = (inputs.get(k) for k in (*PARTS, "tokens"))
-        has_gaps = tokens is not None and 2 <= tokens <= 1e9 and all(map(known, (rt, ttft, itl)))
+        given = [inputs.get(k) for k in (*PARTS, "tokens")]
+        rt, ttft, itl, tokens = (float("nan") if v is None else float(v) for v in given)
+        has_gaps = 2 <= tokens <= 1e9 and all(map(known, given))
         residual = rt - ttft - itl * (tokens - 1) if has_gaps else None
         is_consistent = None if residual is None else float(abs(residual) <= self.s["tolerance"] * rt)
         return out | {"excess": total, "residual_ms": residual, "is_consistent": is_consistent}

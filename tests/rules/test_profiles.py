@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,7 @@ def test_the_recorded_run_is_decided_rightly(pack):
 def test_a_latent_cache_is_never_shifted(pack):
     """A host that says is_mla is not told to compensate, whatever it loads; nor is anybody of a hosted API."""
     engine = Engine.load(pack)
-    off = {"input_tokens": 4, "sent_tokens": 8, "position_ids": np.array([5, 6, 7, 8])}
+    off: dict[str, Any] = {"input_tokens": 4, "sent_tokens": 8, "position_ids": np.array([5, 6, 7, 8])}
     told = engine.evaluate(Turn(session_id="latent", is_mla=True, **off))
     assert "compensate_positions" not in [a.name for a in told.actions]
     usual = engine.evaluate(Turn(session_id="keys", **off))

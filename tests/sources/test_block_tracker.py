@@ -182,6 +182,7 @@ def test_the_detector_reads_what_the_tracker_gives(shared_data):
     settings = {"method": "aging_calibrated", "slots": 8192}
     detector = Instance(KV_AGING, settings, compiled_kernel(KV_AGING))
     tracker = BlockTracker()
+    out: dict[str, float] = {}
     for ids in traced(shared_data, "conversation")[:120]:
         report = tracker.touch("all", ids)
         assert report is not None

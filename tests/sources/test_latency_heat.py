@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,16 +169,17 @@ def test_a_recorded_server_is_hot_where_it_was_slowed(root):
         start = end - 10**9 if start is None else start
         name, sent = row["turn_id"], end - round(row["rt_ms"] * MS) - start
         stamps = np.cumsum([sent + round(row["ttft_ms"] * MS), *(round(g * MS) for g in row["itl_ms_per_token"])])
-        for event in [
+        events: list[tuple[Any, Any, int]] = [
             (name, "sent", sent),
             (name, "first", int(stamps[0])),
             *((name, "token", int(t)) for t in stamps[1:]),
-        ]:
+        ]
+        for event in events:
             heat.add(*event)
         heat.add(name, "end", int(stamps[-1]))
         slowed.append((int(stamps[-1]), row["competing_streams"] > 0))
     told = heat.map()
-    middle = {False: [], True: []}
+    middle: dict[bool, list[float]] = {False: [], True: []}
     for end_ns, is_slow in slowed:
         row = told.gaps[(end_ns // HOP_NS * HOP_NS - told.start_ns[0]) // HOP_NS]
         if row.sum():

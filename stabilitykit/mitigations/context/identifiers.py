@@ -21,7 +21,20 @@ _VALUE = re.compile(r"\w+(?:[-_.:@]\w+)*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[\d.:,-]+")
 _HALF_LIFE_UNITS = 4.0
-FEATURES = ("count", "latest", "recent", "user", "assistant", "argument", "tool", "date", "joined", "code", "number", "plain")
+FEATURES = (
+    "count",
+    "latest",
+    "recent",
+    "user",
+    "assistant",
+    "argument",
+    "tool",
+    "date",
+    "joined",
+    "code",
+    "number",
+    "plain",
+)
 WEIGHTS: tuple[float, ...] = (-7.24, 0.45, -1.21, 1.02, 0.96, 0.51, 0.92, 1.5, 4.1, 2.07, 2.17, -1.6, -0.79)
 """Constant, then one for each of ``FEATURES``."""
 
@@ -34,7 +47,9 @@ def values_of(text: str) -> frozenset[str]:
     >>> sorted(values_of("Book HAT136 on 2024-05-20 for mia_li_3668"))
     ['2024-05-20', 'Book', 'HAT136', 'mia_li_3668']
     """
-    return frozenset(value for value in set(_VALUE.findall(text)) if len(value) >= 4 or (len(value) == 3 and _is_marked(value)))
+    return frozenset(
+        value for value in set(_VALUE.findall(text)) if len(value) >= 4 or (len(value) == 3 and _is_marked(value))
+    )
 
 
 def _is_marked(value: str) -> bool:

@@ -35,6 +35,9 @@ from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["Trimmed", "trim"]
 
+_LAST = 0.25
+"""The last thing said stays, too, unless it takes more of the budget than this share."""
+
 
 @attrs.frozen
 class Trimmed:
@@ -175,7 +178,7 @@ def _cut(
     out = {k for k, u in enumerate(units) if u.is_broken or (policy.summary_tokens and is_summary[first[k]])}
     spent = sum(cost[k] for k in kept)
     reserved = min(policy.summary_tokens, max(budget - spent, 0) // 4)
-    urgent = [*([len(units) - 1] if cost[-1] <= 0.25 * budget else []), *(k for k, m in enumerate(first) if is_summary[m])]
+    urgent = [k for k, m in enumerate(first) if is_summary[m] or (k == len(units) - 1 and cost[k] <= _LAST * budget)]
     fill((k for k in urgent if k not in out), cost, budget - spent - reserved, kept)
     room = int(policy.low_water * budget) - reserved - sum(cost[k] for k in kept)
     part = _choose(job, room, kept, out) if room > 0 else None

@@ -29,7 +29,7 @@ def decide(window, used, **more):
 
 @pytest.mark.capability("issue 5 §1: decision.apply trims to a share of the window and gives a receipt with figures")
 def test_trim_context():
-    """A full window: half of it is kept, a summary leads, the receipt says what was done and goes back to the engine."""
+    """A full window: half of it is kept, a summary leads, and the receipt says what was done."""
     engine = Engine.load("context")
     full = Turn(session_id="a", turn_id=1, input_tokens=980, output_tokens=0, context_window_tokens=1000)
     decision = engine.evaluate(full)

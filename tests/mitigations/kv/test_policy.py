@@ -114,7 +114,7 @@ def test_operations(policy, capacity, steps):
             if is_possible:
                 pinned[block] = pinned.get(block, 0) + step
                 if policy in SCORED:
-                    twin.resident[block].pins += step
+                    twin.pin(block, step)
                 else:
                     twin.pins[block] = pinned[block]
         assert set(cache) == set(there)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.record.client import post_json
+from stabilitykit import Engine, Turn
+from tests.servers.llamacpp import ServerSettings
+
+WINDOW, ANSWER = 512, 12
+SYSTEM = {"role": "system", "content": "You are a helpful assistant. Answer in one short sentence."}
+FACTS = ("My dog is called Pickles. Remember that.", "My sister Joan lives in Bristol. Remember that.")
+TALK = (
+    "Tell me why the sea is salty and why lakes are not, as far as people know today.",
+    "Which vegetables grow well in a small shady garden that faces north in a cool country?",
+    "How do I fold a fitted sheet so that it lies flat in the cupboard with the others?",
+    "What should I think of before I paint the wooden window frames of an old house?",
+    "Why does bread that was baked yesterday taste better when it is toasted?",
+)
+QUESTIONS = (("What is the name of my dog?", "Pickles"), ("In which city does my sister Joan live?", "Bristol"))
+
+
+def talk(port, engine, turns):
+    """Hold a conversation; give what was sent last, the answers (None: refused), and how often it was trimmed."""
+    messages, answers, trims = [SYSTEM], [], 0
+    for k, text in enumerate(turns, 1):
+        messages = [*messages, {"role": "user", "content": text}]
+        body = {"messages": messages, "max_tokens": ANSWER, "temperature": 0}
+        told = post_json(port, "/v1/chat/completions", body)
+        if "error" in told:
+            answers.append(None)
+            return messages, answers, trims
+        answer, usage = told["choices"][0]["message"]["content"], told["usage"]
+        answers.append(answer)
+        messages = [*messages, {"role": "assistant", "content": answer}]
+        if engine is not None:
+            turn = Turn(
+                session_id="c",
+                turn_id=k,
+                input_tokens=usage["prompt_tokens"],
+                output_tokens=usage["completion_tokens"],
+                context_window_tokens=WINDOW,
+            )
+            messages, receipt = engine.evaluate(turn).apply(messages, count_tokens=lambda text: counted(port, text))
+            trims += "trim_context" in receipt.done
+    return messages, answers, trims
+
+
+def counted(port, text):
+    """Ask the server for the tokens of a text."""
+    return len(post_json(port, "/tokenize", {"content": text})["tokens"])
+
+
+@pytest.mark.slow
+@pytest.mark.capability(
+    "issue 5 §1: a llama.cpp conversation overflows without stabilitykit and carries on with it, with its first facts"
+)
+def test_a_conversation_that_overflows_carries_on(llama):
+    """Refused without us; with us it is trimmed at 90 % of the window, and the facts of its first turns are still sent."""
+    port = llama(ServerSettings(n_ctx=WINDOW)).port
+    turns = [*FACTS, *(TALK[k % len(TALK)] for k in range(24))]
+    _, answers, _ = talk(port, None, turns)
+    assert answers[-1] is None
+    assert len(answers) < len(turns)
+    messages, answers, trims = talk(port, Engine.load("context"), turns)
+    assert None not in answers
+    assert len(answers) == len(turns)
+    assert trims >= 2
+    for question, fact in QUESTIONS:
+        sent = [*messages, {"role": "user", "content": question}]
+        assert any(fact in m["content"] for m in sent[:-1])
+        told = post_json(port, "/v1/chat/completions", {"messages": sent, "max_tokens": 24, "temperature": 0})
+        assert fact in told["choices"][0]["message"]["content"]
