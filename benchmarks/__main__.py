@@ -16,7 +16,7 @@ from benchmarks.measure import Figure
 ROWS = (
     "peers", "detectors", "probes", "thousand_rules", "loading", "turn", "imports", "first_decision", "long_session",
     "session_memory", "vocabulary", "explaining", "cold_compile", "columnar", "drift", "log_lines", "stream",
-    "decay", "marginal", "kv_policies",
+    "decay", "marginal", "kv_policies", "trimming",
 )  # fmt: skip
 OUT = Path("build/figures")
 

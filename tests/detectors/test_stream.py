@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +23,8 @@ events = st.lists(
 def test_each_session_is_as_if_alone(name, given_events, cut):
     """Fed in two blocks, compiled, every event has the outputs of its own session's uncompiled detector."""
     settings = {"warmup": 2} if name in ("itl_breaker", "excursion", "baseline") else {}
-    stream, alone = Stream(DETECTORS[name], settings), {}
+    stream = Stream(DETECTORS[name], settings)
+    alone: dict[int, Instance] = {}
     for block in (given_events[:cut], given_events[cut:]):
         told = stream.feed([s for s, _ in block], [v for _, v in block])
         for k, (session, value) in enumerate(block):
@@ -41,7 +44,8 @@ def test_without_a_compiler_it_is_the_same(monkeypatch):
 def test_what_is_refused_changes_nothing():
     """Other shapes, negative numbers, a detector of several inputs or of an array."""
     stream = Stream(DETECTORS["decay_pattern"])
-    for sessions, values in ([[0], [1.0, 2.0]], [[-1], [1.0]], [[[0]], [[1.0]]]):
+    refused: list[tuple[Any, Any]] = [([0], [1.0, 2.0]), ([-1], [1.0]), ([[0]], [[1.0]])]
+    for sessions, values in refused:
         with pytest.raises(UsageError):
             stream.feed(sessions, values)
     assert stream.feed([], [])["state"].shape == (0,)

@@ -51,7 +51,8 @@ class Host:
         self.engine, self.clock = Engine.load(str(path)), Clock()
         self.gate = Gate(clock=self.clock, **more)
         self.turn, self.status, self.pieces = {}, 200, ["Bon", "jour"]
-        self.at_once, self.served, self.go = 0, 0, asyncio.Event()
+        self.served, self.go = 0, asyncio.Event()
+        self.came: asyncio.Queue[str] = asyncio.Queue()
         self.routes = [Route("/v1/chat/completions", self.chat, methods=["POST"])]
         self.app = DegradedReplies(
             Starlette(routes=self.routes), self.gate, replies=REPLIES, wall=lambda: 1_700_000_000.0
@@ -62,6 +63,7 @@ class Host:
         """Answer in pieces, or fail; the turn is judged before the reply begins."""
         session = request.headers["x-session-id"]
         self.served += 1
+        self.came.put_nowait(session)
         await self.go.wait()
         if self.turn:
             self.gate.note(self.engine.evaluate(Turn(session_id=session, **self.turn)))
@@ -116,12 +118,10 @@ def test_throttle(tmp_path):
         await host.ask("c-1")
         host.go.clear()
         first = asyncio.create_task(host.ask("c-1"))
-        while host.served < 2:
-            await asyncio.sleep(0)
+        assert [await host.came.get(), await host.came.get()] == ["c-1", "c-1"]
         second = await host.ask("c-1")
         other = asyncio.create_task(host.ask("c-2"))
-        while host.served < 3:
-            await asyncio.sleep(0)
+        assert await host.came.get() == "c-2"
         host.go.set()
         assert (second.status_code, second.headers["retry-after"]) == (429, "1")
         assert second.headers["x-stability-state"] == "broken"

@@ -47,11 +47,18 @@ def trim_context(messages: Sequence[Message], action: Action, lent: Lent) -> Out
 
 
 def insert_summary(messages: Sequence[Message], action: Action, lent: Lent) -> Outcome:
-    """Put a summary of all before the last user message behind the system prompt; it replaces an earlier one."""
+    """Put a summary of all before the last user message behind the system prompt; it replaces an earlier one.
+
+    Of a known window it takes at most half of what is free, so that the next turn still fits.
+    """
     index = ContextIndex(lent.count_tokens)
     upto = last_user(messages, [is_anchor(m) for m in messages])
     told = [m for m in messages[: max(upto, 0)] if role_of(m) not in SYSTEM]
-    anchor = make_anchor(told, int(action.params.get("budget", SUMMARY_TOKENS)), index, lent.summarise)
+    budget = int(action.params.get("budget", SUMMARY_TOKENS))
+    if lent.context_window_tokens:
+        free = lent.context_window_tokens - sum(index.count(m) for m in messages if not is_anchor(m))
+        budget = min(budget, free // 2)
+    anchor = make_anchor(told, budget, index, lent.summarise)
     if anchor is None:
         return Outcome(messages, False, {"why": "there is nothing to summarise in so few tokens"})
     rest = [m for m in messages if not is_anchor(m)]

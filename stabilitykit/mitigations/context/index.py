@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stabilitykit.mitigations.context.identifiers import values_of
 from stabilitykit.mitigations.context.messages import images_of, text_of
 from stabilitykit.mitigations.context.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
-from stabilitykit.mitigations.context.words import TOKENS, Vocabulary
+from stabilitykit.mitigations.context.words import TOKENS, shared_vocabulary
 from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["ContextIndex"]
@@ -46,7 +46,7 @@ class ContextIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self.words = Vocabulary()
+        self.words = shared_vocabulary()
         self.texts: list[str] = []
         self._seen: list[tuple[Message, Any, int]] = []
         self.codes = np.empty(0, np.int32)
@@ -65,16 +65,16 @@ class ContextIndex:
         if not new:
             return
         self._seen += [(m, m.get("content"), len(m)) for m in new]
-        texts = [_said(m) for m in new]
+        texts = list(map(_said, new))
         self.texts += texts
-        codes = self.words.read("\0".join(texts) + "\0")
+        codes = self.words.read(" \0 ".join(texts) + " \0")
         place = first + np.cumsum(codes == 0) - (codes == 0)
         facts = self.words.facts
         if self.count_tokens is None:
             counts = np.bincount(place - first, facts[codes, TOKENS], len(new)).astype(np.int64)
         else:
             counts = np.array([self._counted(text) for text in texts], np.int64)
-        images = np.array([images_of(m) for m in new], np.int64)
+        images = np.fromiter(map(images_of, new), np.int64, len(new))
         self.codes = np.concatenate([self.codes, codes])
         self.place = np.concatenate([self.place, place.astype(np.int32)])
         self.tokens = np.concatenate([self.tokens, counts + images * IMAGE_TOKENS + self.message_tokens])
@@ -125,4 +125,5 @@ class ContextIndex:
 
 
 def _said(message: Message) -> str:
-    return text_of(message).replace("\0", " ")  # the mark between messages
+    text = text_of(message)
+    return text.replace("\0", " ") if "\0" in text else text  # the mark between messages

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from stabilitykit.mitigations.outcome import Message
 
@@ -19,8 +17,7 @@ REASONING = ("reasoning_content", "reasoning")
 SYSTEM = ("system", "developer")
 
 
-@attrs.frozen
-class Unit:
+class Unit(NamedTuple):
     """Messages that stay together.
 
     Parameters

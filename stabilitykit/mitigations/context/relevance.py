@@ -30,7 +30,7 @@ def bm25(index: ContextIndex, query: str) -> Scores:
     facts = index.words.facts
     said = facts[index.codes, STEM]
     columns = {code: k for k, code in enumerate(dict.fromkeys(stems))}
-    wanted = np.full(int(facts[:, STEM].max()) + 2, -1, np.int32)
+    wanted = np.full(len(index.words.stems) + 1, -1, np.int32)
     wanted[list(columns)] = list(columns.values())
     term = wanted[said]  # the last entry, for -1, stays -1
     at = np.flatnonzero(term >= 0)

@@ -84,8 +84,9 @@ def relevance_of(index: ContextIndex, query: str, scorer: str = "auto") -> NDArr
 
 def _word_vectors(index: ContextIndex) -> NDArray[np.float64]:
     stems = index.words.facts[index.codes, STEM]
-    rows = np.zeros((len(index.texts), int(stems.max(initial=0)) + 1))
-    np.add.at(rows, (index.place[stems >= 0], stems[stems >= 0]), 1.0)
+    _, column = np.unique(stems, return_inverse=True)
+    rows = np.zeros((len(index.texts), int(column.max(initial=0)) + 1))
+    np.add.at(rows, (index.place[stems >= 0], column[stems >= 0]), 1.0)
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
 
 

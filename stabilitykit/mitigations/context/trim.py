@@ -14,6 +14,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -69,8 +70,7 @@ class Trimmed:
     is_fit: bool
 
 
-@attrs.frozen
-class _Part:
+class _Part(NamedTuple):
     """A message of the answer: its place in the given list (-1: a summary), and its tokens."""
 
     place: int
@@ -124,7 +124,7 @@ def trim(
             cut = _Cut(len(messages), _cut(messages, budget_tokens, policy, query, index, summarise))
     parts = cut.parts + tuple(map(_Part, range(cut.upto, len(messages)), messages[cut.upto :], tokens[cut.upto :]))
     after = sum(p.tokens for p in parts)
-    stood = known.sent if known is not None else tuple(map(_Part, range(len(messages)), messages, tokens))
+    stood = messages if known is None else [p.message for p in known.sent]
     index.cut = attrs.evolve(cut, sent=parts)
     kept = tuple(p.place for p in parts if p.place >= 0)
     dropped = len(messages) - len(kept)
@@ -132,10 +132,10 @@ def trim(
     return Trimmed([p.message for p in parts], kept, dropped, before, after, prefix, after <= budget_tokens)
 
 
-def _prefix_tokens(stood: Sequence[_Part], parts: Sequence[_Part]) -> int:
+def _prefix_tokens(stood: Sequence[Message], parts: Sequence[_Part]) -> int:
     found = 0
     for old, new in zip(stood, parts, strict=False):
-        if old.message is not new.message and old.message != new.message:
+        if old is not new.message and old != new.message:
             break
         found += new.tokens
     return found

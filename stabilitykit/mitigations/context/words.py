@@ -6,12 +6,27 @@ pairs of them are found where they are searched for.
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.mitigations.context.tokens import CJK, TOKEN, tokens_of_word
 
-__all__ = ["END", "FIRST", "IS_CJK", "NAME", "NUMBER", "QUESTION", "SECOND", "STEM", "TOKENS", "Vocabulary", "stem"]
+__all__ = [
+    "END",
+    "FIRST",
+    "IS_CJK",
+    "NAME",
+    "NUMBER",
+    "QUESTION",
+    "SECOND",
+    "STEM",
+    "TOKENS",
+    "Vocabulary",
+    "shared_vocabulary",
+    "stem",
+]
 
 STEM, TOKENS, NAME, NUMBER, FIRST, SECOND, QUESTION, END, IS_CJK = range(9)
 """Columns of ``Vocabulary.facts``: the stem's number (-1: a mark or stop word), estimated tokens, then yes or no."""
@@ -26,6 +41,7 @@ _STOP = frozenset(
 _FIRST = frozenset("i my we our me us mine ours 我".split())
 _SECOND = frozenset("you your yours yourself 你 您".split())
 _ENDS = frozenset(".!?。！？\0\n")
+_MOST_WORDS = 1 << 16
 _SUFFIXES = ("ingly", "edly", "ings", "ing", "ies", "ed", "es", "ly", "s")
 
 
@@ -46,8 +62,33 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
 
 
+_RANGES = [(CJK[k], CJK[k + 2]) for k in range(0, len(CJK), 3)]
+
+
+def _is_cjk(character: str) -> bool:
+    return character > "\u3000" and any(low <= character <= high for low, high in _RANGES)
+
+
+class _Rows:
+    """Rows of whole numbers, appended one by one and read as an array, i32[rows, width]."""
+
+    def __init__(self, width: int) -> None:
+        self._held = np.empty((1024, width), np.int32)
+        self._size = 0
+        self.new: list[tuple[int, ...]] = []
+
+    def array(self) -> NDArray[np.int32]:
+        size = self._size + len(self.new)
+        if self.new:
+            if size > len(self._held):
+                self._held = np.resize(self._held, (2 * size, self._held.shape[1]))
+            self._held[self._size : size] = self.new
+            self._size, self.new = size, []
+        return self._held[:size]
+
+
 class Vocabulary(dict[str, int]):
-    """A number for every surface form, in the order of first sight, and its facts.
+    """A number for every surface form, in the order of first sight, and its facts; threads may share it.
 
     Examples
     --------
@@ -58,14 +99,15 @@ class Vocabulary(dict[str, int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stems: dict[str, int] = {}
-        self._new: list[tuple[int, ...]] = []
-        self._facts = np.empty((0, 9), np.int32)
+        self.stems: dict[str, int] = {}
+        self._facts = _Rows(9)
+        self._runs = _Runs(self)
+        self._lock = Lock()
         self["\0"]  # the end of a message
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
-        self._new.append(self._look(word))
+        self._facts.new.append(self._look(word))
         return number
 
     def _look(self, word: str) -> tuple[int, ...]:
@@ -73,7 +115,7 @@ class Vocabulary(dict[str, int]):
         is_word = word[0].isalnum()
         code = -1
         if is_word and low not in _STOP:
-            code = self._stems.setdefault(stem(low) if low.isascii() else low, len(self._stems))
+            code = self.stems.setdefault(stem(low) if low.isascii() else low, len(self.stems))
         return (
             code,
             tokens_of_word(word) if word != "\0" else 0,
@@ -89,15 +131,19 @@ class Vocabulary(dict[str, int]):
     @property
     def facts(self) -> NDArray[np.int32]:
         """The facts of every form, i32[forms, 9]."""
-        if self._new:
-            self._facts = np.concatenate([self._facts, np.array(self._new, np.int32)])
-            self._new = []
-        return self._facts
+        with self._lock:
+            return self._facts.array()
 
     def read(self, text: str) -> NDArray[np.int32]:
         """Give the numbers of the words of a text; new ones are taken in."""
-        found = TOKEN.findall(text)
-        return np.fromiter(map(self.__getitem__, found), np.int32, len(found))
+        runs = text.split()  # no word has a space in it, and most runs between spaces are known already
+        with self._lock:
+            at = np.fromiter(map(self._runs.__getitem__, runs), np.int32, len(runs))
+            starts, sizes = self._runs.spans.array()[at].T
+            codes: NDArray[np.int32] = self._runs.codes.array()[:, 0]
+        ends = np.cumsum(sizes)
+        place = np.repeat(starts - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+        return np.asarray(codes[place])
 
     def query(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Give what to search for: the known stems of a text, and pairs of its CJK characters; nothing is taken in."""
@@ -106,7 +152,7 @@ class Vocabulary(dict[str, int]):
         before = -1
         for word in map(str.lower, TOKEN.findall(text)):
             known = word[0].isalnum() and word not in _STOP
-            code = self._stems.get(stem(word) if word.isascii() else word, -1) if known else -1
+            code = self.stems.get(stem(word) if word.isascii() else word, -1) if known else -1
             is_cjk = _is_cjk(word[0])
             if code >= 0:
                 stems.append(code)
@@ -116,8 +162,30 @@ class Vocabulary(dict[str, int]):
         return stems, pairs
 
 
-_RANGES = [(CJK[k], CJK[k + 2]) for k in range(0, len(CJK), 3)]
+class _Runs(dict[str, int]):
+    """A number for every run of characters without a space; the codes of its words, all runs in one list."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        super().__init__()
+        self._words = words
+        self.codes, self.spans = _Rows(1), _Rows(2)
+        self._coded = 0
+
+    def __missing__(self, run: str) -> int:
+        number = self[run] = len(self)
+        found = [(self._words[word],) for word in TOKEN.findall(run)]
+        self.codes.new += found
+        self.spans.new.append((self._coded, len(found)))
+        self._coded += len(found)
+        return number
 
 
-def _is_cjk(character: str) -> bool:
-    return character > "\u3000" and any(low <= character <= high for low, high in _RANGES)
+_shared = Vocabulary()
+
+
+def shared_vocabulary() -> Vocabulary:
+    """Give the vocabulary of this process: conversations share most of their words. A full one is left to its users."""
+    global _shared
+    if len(_shared) > _MOST_WORDS:
+        _shared = Vocabulary()
+    return _shared

@@ -33,8 +33,9 @@ def features(index: ContextIndex) -> NDArray[np.float64]:
 
     ends = facts[:, END] > 0
     opens = np.concatenate([[True], ends[:-1]])  # a capital there is only spelling
-    highest = np.maximum.accumulate(stems) if len(stems) else stems
-    is_new = (stems >= 0) & (stems > np.concatenate([[-1], highest[:-1]]))  # stems are numbered as they come
+    first = np.empty(int(stems.max(initial=0)) + 2, np.int64)
+    first[stems[::-1]] = np.arange(len(stems))[::-1]  # the last one written is the first one said
+    is_new = (stems >= 0) & (first[stems] == np.arange(len(stems)))
     asks = count(facts[:, QUESTION] > 0)
     sentences = np.maximum(count(ends) - 1, 1)  # the end of a message is none
     share = asks / sentences

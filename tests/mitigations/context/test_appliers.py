@@ -83,6 +83,7 @@ def test_insert_summary():
     """Twice applied there still is one."""
     decision = decide(1000, 800)
     messages, receipt = decision.apply(voyage(20))
+    assert receipt.details["insert_summary"]["tokens_after"] < 1000
     assert receipt.done == ("insert_summary",)
     assert [is_anchor(m) for m in messages].index(True) == 1
     assert [m for m in messages if not is_anchor(m)] == voyage(20)
