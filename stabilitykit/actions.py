@@ -89,9 +89,9 @@ def _p(
 
 
 _ROWS: tuple[tuple[str, str, tuple[ParamSpec, ...], str, int, bool, tuple[str, ...]], ...] = (
-    ("refuse_new", "admit no new conversation for a while", (_p("retry_after_s", 5.0, "seconds until a retry makes sense", "number", "s", 0, 86400),), "", 0, False, ()),
-    ("canned_reply", "answer with a prepared text", (_p("name", "default", "which text", "word"),), "answer", 1, False, ()),
-    ("switch_model", "send the next turns to another model", (_p("to", "light", "which model", "word"),), "answer", 2, False, ()),
+    ("refuse_new", "admit no new conversation for a while", (_p("retry_after_s", 5.0, "seconds until a retry makes sense", "number", "s", 0, 86400),), "answer", 1, False, ()),
+    ("canned_reply", "answer with a prepared text", (_p("name", "default", "which text", "word"),), "answer", 2, False, ()),
+    ("switch_model", "send the next turns to another model", (_p("to", "light", "which model", "word"),), "answer", 3, False, ()),
     ("throttle", "serve this conversation with less concurrency", (_p("max_concurrency", 1, "concurrent requests", "count", "count", 1, 1e6),), "", 0, False, ()),
     ("reset_context", "start the context afresh", (_p("keep_turns", 1, "latest turns to keep", "count", "count", 0, 1e6),), "context", 1, False, ("compensate_positions", "repair_mask")),
     ("rollback_snapshot", "go back to an earlier state of the conversation", (_p("turns", 1, "how many turns back", "count", "count", 1, 1e6),), "context", 2, False, ()),
@@ -119,7 +119,7 @@ ACTIONS: dict[str, ActionSpec] = {
 """Every action of the language, by name, in output order; packs may declare more."""
 
 GROUPS: dict[str, str] = {
-    "answer": "the next turn is answered once: by a prepared text or by a model",
+    "answer": "the next turn is answered once: by a refusal, a prepared text or a model",
     "context": "the history is rewritten at most once a turn, by the rewrite that takes most away",
 }
 """Why the actions of a group exclude each other. With the rows above this is the whole table of conflicts: what stands

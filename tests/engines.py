@@ -28,7 +28,7 @@ signals:
 detectors:
   drift: {type: intent_drift, dim: 4, method: source_corrected, window: 3, k: 1.0}
   kl: {type: kl_shift, k_max: 4}
-  slow: {type: itl_breaker, warmup: 3}
+  slow: {type: itl_breaker, method: p90, warmup: 3}
 rules:
   - rule: far-off
     when: drift.distance > params.far

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from stabilitykit.compiled import header as c
 from stabilitykit.compiled.arrays import Arrays
 from stabilitykit.compiled.packing import domain_of, gather, make_array_reader, make_packer
-from stabilitykit.compiled.program import Program, Span, walk
+from stabilitykit.compiled.program import Program, Span
 from stabilitykit.compiled.run import run_pass
 from stabilitykit.decision import Action, Decision, Fault, Match, Reason, Receipt, Suppressed
 from stabilitykit.engine.migrate import Migration
 from stabilitykit.kernels.warmup import warm_up
 from stabilitykit.mitigations.plan import resolve_actions
-from stabilitykit.rules.pack import Rule
 from stabilitykit.rules.tables import M_STREAK, MEMORY_WORDS, STREAK_WORDS
 from stabilitykit.session import Memory, Rows, Session
-from stabilitykit.signals import SCOPES, TIME
+from stabilitykit.signals import SCOPES
 
 if TYPE_CHECKING:
     from stabilitykit.engine.evidence import Known
@@ -231,48 +230,6 @@ class Generation:
             if self.out_words[k >> 6] >> (k & 63) & 1:
                 faults.append(Fault("invalid", a.spec.name))
         return faults
-
-    def stale_signals(self, session: Memory | None, replica: Memory, device: Memory) -> list[Fault]:
-        """Name the signals whose absence has just outlasted a rule's hold_limit, once per signal."""
-        faults: list[Fault] = []
-        for scope, memory in enumerate((session, replica, device)):
-            if memory is None:
-                continue
-            for rule in self.expired(scope):
-                names = [n for n in self._signals_of(rule) if self._is_newly_stale(n, scope, memory)]
-                faults += [Fault("signal_stale", name, f"rule {rule.id}") for name in names]
-        return faults
-
-    def _signals_of(self, rule: Rule) -> list[str]:
-        names: list[str] = []
-        for node in walk(rule.when):
-            if node.op == "sig":
-                names.append(node.name)
-            elif node.op == "out":
-                detector = next(d for d in self.pack.detectors if d.id == node.name.split(".")[0])
-                names += [s for s in detector.inputs.values() if s not in ("", TIME)]
-        return list(dict.fromkeys(names))
-
-    def _is_newly_stale(self, name: str, scope: int, memory: Memory) -> bool:
-        names = [s.spec.name for s in self.program.scalars] + list(self.array_names)
-        if name not in names:
-            return False
-        k = names.index(name)
-        layout = self.program.rows[scope]
-        words = memory.rows.view(memory.row).view(np.uint64)
-        bit, known, reported = np.uint64(1 << (k & 63)), layout.known + (k >> 6), layout.reported + (k >> 6)
-        present = words[known + self.program.fault_words] & bit
-        if present or not words[known] & bit or words[reported] & bit:
-            return False
-        words[reported] |= bit
-        return True
-
-    def expired(self, scope: int) -> list[Rule]:
-        """List the rules of a scope whose unknown just outlasted their hold_limit."""
-        tables = self.program.rules[scope]
-        at = self.program.out_at[scope] + 3 * tables.words
-        found = [i for i, bit in tables.bits.items() if self.out_words[at + (bit >> 6)] >> (bit & 63) & 1]
-        return [self.pack.rule(rule_id) for rule_id in found]
 
     def matched(self, scope: int) -> int:
         """Tell whether any rule of a scope matched in the call just made (its first word will do)."""

@@ -14,6 +14,7 @@ from stabilitykit.decision import Decision, Fault
 from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.identity import check_id
 from stabilitykit.engine.journal import Journal
+from stabilitykit.engine.staleness import stale_signals
 from stabilitykit.errors import UnknownSignal, UsageError
 from stabilitykit.rules.conditions.suggest import did_you_mean
 from stabilitykit.session import Instance
@@ -231,7 +232,7 @@ class Scopes:
         live.pack_into(live.into, 0, 0, 0, replica.row, replica.vec_at, device.row, device.vec_at, flags, 0, 0, *values)
         if live.call(live.address) & c.B_FAULT:
             faults += live.pass_faults()
-            faults += live.stale_signals(None, replica, device)
+            faults += stale_signals(live, None, replica, device)
         return faults
 
     def _decision(

@@ -11,6 +11,7 @@ from stabilitykit.engine.admission import Admission
 from stabilitykit.engine.generation import Generation
 from stabilitykit.engine.journal import Journal
 from stabilitykit.engine.observing import Scopes
+from stabilitykit.engine.staleness import stale_signals
 from stabilitykit.session import Instance, Session, SessionStore
 from stabilitykit.turn import Turn
 
@@ -89,7 +90,7 @@ class Stepping:
         found = [*live.spoken_faults(faults, code)] if faults else []
         snapshot = live.snapshot()
         if code & c.B_FAULT:
-            found += [*live.pass_faults(), *live.stale_signals(session, replica, device)]
+            found += [*live.pass_faults(), *stale_signals(live, session, replica, device)]
         turn_id = turn.turn_id
         if turn_id is None:
             turn_id = session.last + 1 if session.last >= 0 else 1

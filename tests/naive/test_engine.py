@@ -253,8 +253,8 @@ def test_stale_signal_is_found_through_a_detector():
         ),
         (
             ["switch_model", "canned_reply", "refuse_new"],
-            ["refuse_new", "canned_reply"],
-            [("switch_model", "canned_reply")],
+            ["refuse_new"],
+            [("canned_reply", "refuse_new"), ("switch_model", "refuse_new")],
         ),
         (
             ["repair_mask", "compensate_positions", "reset_context"],

@@ -35,4 +35,4 @@ def test_conflicts_are_stated_once():
     assert all(f"| {stays} | {instead} |" in action_pages.overview() for stays, instead, _ in rows)
     pages = action_pages.pages()
     assert "| `reset_context` | `compensate_positions` `repair_mask` |" in pages["action-repair_mask"]
-    assert "## Conflicts\n\nNone." in pages["action-refuse_new"]
+    assert "## Conflicts\n\nNone." in pages["action-throttle"]

@@ -57,9 +57,10 @@ class ContextIndex:
         self.cut = None
 
     def sync(self, messages: Sequence[Message]) -> None:
-        """Read what is new; start over when the list no longer begins with what was read."""
-        if len(messages) < len(self.texts) or not all(map(self._is_same, range(len(self.texts)), messages)):
-            self._clear()
+        """Read what is new or changed."""
+        known = len(self.texts)
+        same = next((k for k, m in zip(range(known), messages, strict=False) if not self._is_same(k, m)), None)
+        self._forget(min(known, len(messages)) if same is None else same)
         first = len(self.texts)
         new = messages[first:]
         if not new:
@@ -78,6 +79,17 @@ class ContextIndex:
         self.codes = np.concatenate([self.codes, codes])
         self.place = np.concatenate([self.place, place.astype(np.int32)])
         self.tokens = np.concatenate([self.tokens, counts + images * IMAGE_TOKENS + self.message_tokens])
+
+    def _forget(self, first: int) -> None:
+        """Drop all from a place on: a host edits its latest messages now and then."""
+        if first == len(self.texts):
+            return
+        words = int(np.searchsorted(self.place, first))
+        self.codes, self.place, self.tokens = self.codes[:words], self.place[:words], self.tokens[:first]
+        del self.texts[first:], self._seen[first:], self._values[first:]
+        self._vectors = None if self._vectors is None else self._vectors[:first]
+        if self.cut is not None and self.cut.upto > first:
+            self.cut = None
 
     def count(self, message: Message) -> int:
         """Give the tokens of a message that is not in the list."""

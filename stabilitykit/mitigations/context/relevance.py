@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.context.words import IS_CJK, STEM
 
-__all__ = ["bm25", "neighbours", "standard", "uniqueness"]
+__all__ = ["bm25", "is_cjk", "neighbours", "standard", "uniqueness"]
 
 Scores = NDArray[np.float64]
 K1, B = 1.2, 0.5
@@ -54,11 +54,15 @@ def bm25(index: ContextIndex, query: str) -> Scores:
     return np.asarray((counts * (K1 + 1) / (counts + (K1 * (1 - B + B * length / length.mean()))[:, None])) @ idf)
 
 
+def is_cjk(index: ContextIndex) -> bool:
+    """Tell whether most words are Chinese, Japanese or Korean characters."""
+    return len(index.codes) > 0 and bool(index.words.facts[index.codes, IS_CJK].mean() > 0.5)
+
+
 def neighbours(index: ContextIndex, scores: Scores) -> Scores:
     """Let every message lend to those around it: an answer rarely repeats the words of its question."""
-    cjk = index.words.facts[index.codes, IS_CJK].mean() if len(index.codes) else 0.0
     found = scores.copy()
-    for distance, share in enumerate(SENTENCES if cjk > 0.5 else TURNS, 1):
+    for distance, share in enumerate(SENTENCES if is_cjk(index) else TURNS, 1):
         found[distance:] += share * scores[:-distance]
         found[:-distance] += share * scores[distance:]
     return found

@@ -69,17 +69,23 @@ class Policy:
         return cls(window_share=0.5, scorer="source", worth_weight=0.0, window_weight=0.0)
 
 
-def relevance_of(index: ContextIndex, query: str, scorer: str = "auto") -> NDArray[np.float64]:
-    """Score every message against a query, in standard deviations; all 0 where nothing fits."""
+def relevance_of(index: ContextIndex, query: str, scorer: str = "auto", asked: int = -1) -> NDArray[np.float64]:
+    """Score every message against a query, in standard deviations; all 0 where nothing fits.
+
+    The message that asks (``asked``, -1: it is not in the list) lends nothing to its neighbours.
+    """
+    vectors = index.vectors() if scorer == "source" or (query and scorer == "auto") else None
     if scorer == "source":
-        vectors = index.vectors()
         rows = _word_vectors(index) if vectors is None else vectors
         return relevance.standard(relevance.uniqueness(rows, len(rows) - 1))
-    found = relevance.standard(relevance.neighbours(index, relevance.bm25(index, query)))
-    vectors = index.vectors() if query and scorer == "auto" else None
-    if vectors is not None:
-        found += relevance.standard(relevance.neighbours(index, vectors @ index.embedded([query])[0]))
-    return found
+
+    def smoothed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        if asked >= 0:
+            scores[asked] = np.delete(scores, asked).mean() if len(scores) > 1 else 0.0
+        return relevance.standard(relevance.neighbours(index, scores))
+
+    found = smoothed(relevance.bm25(index, query))
+    return found if vectors is None else found + smoothed(vectors @ index.embedded([query])[0])
 
 
 def _word_vectors(index: ContextIndex) -> NDArray[np.float64]:
@@ -96,13 +102,14 @@ def fused(index: ContextIndex, relevant: NDArray[np.float64], policy: Policy) ->
     if policy.scorer == "source":
         return relevant
     value = worth.log_worth(index, policy.worth_weights)
+    share = 0.0 if relevance.is_cjk(index) else policy.worth_weight  # what makes a message worth it is English
     if is_blind:
         return value - np.log(np.maximum(index.tokens, 1))
     later = np.cumsum(index.tokens[::-1])[::-1] - index.tokens
     recent = 0.5 ** (later / max(policy.window_tokens, 1))
     return (
         policy.anchor_weight * relevant
-        + policy.worth_weight * relevance.standard(value)
+        + share * relevance.standard(value)
         + policy.window_weight * relevance.standard(recent)
     )
 

@@ -150,6 +150,7 @@ class _Job:
     units: list[Unit]
     cost: list[int]
     query: str
+    asked: int
     policy: Policy
     index: ContextIndex
 
@@ -170,8 +171,10 @@ def _cut(
     tokens = [t if b is m else index.count(b) for b, m, t in zip(bare, messages, known, strict=True)]
     units = read_units(messages)
     cost = [sum(tokens[k] for k in u.members) for u in units]
-    query = query if query is not None else index.texts[asked] if asked >= 0 else ""
-    job = _Job(bare, tokens, units, cost, query, policy, index)
+    own = index.texts[asked] if asked >= 0 else ""
+    job = _Job(
+        bare, tokens, units, cost, own if query is None else query, asked if query is None else -1, policy, index
+    )
 
     first = [u.members[0] for u in units]
     kept = {k for k, m in enumerate(first) if m == asked or role_of(messages[m]) in SYSTEM}
@@ -198,7 +201,9 @@ def _cut(
 def _choose(job: _Job, room: int, kept: set[int], out: set[int]) -> _Part | None:
     """Fill the room: the window, the anchors, the best of the rest; then sentences of the best that did not fit."""
     policy, index, units, cost = job.policy, job.index, job.units, job.cost
-    relevant = np.zeros(len(index.texts)) if policy.is_blind else relevance_of(index, job.query, policy.scorer)
+    relevant = (
+        np.zeros(len(index.texts)) if policy.is_blind else relevance_of(index, job.query, policy.scorer, job.asked)
+    )
     starts = [u.members[0] for u in units]
     is_in = np.array([k not in out for k in range(len(units))])
     near = np.where(is_in, np.maximum.reduceat(relevant, starts), -np.inf)

@@ -11,6 +11,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from stabilitykit.mitigations.context.porter import stem
 from stabilitykit.mitigations.context.tokens import CJK, TOKEN, tokens_of_word
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "TOKENS",
     "Vocabulary",
     "shared_vocabulary",
-    "stem",
 ]
 
 STEM, TOKENS, NAME, NUMBER, FIRST, SECOND, QUESTION, END, IS_CJK = range(9)
@@ -42,24 +42,6 @@ _FIRST = frozenset("i my we our me us mine ours 我".split())
 _SECOND = frozenset("you your yours yourself 你 您".split())
 _ENDS = frozenset(".!?。！？\0\n")
 _MOST_WORDS = 1 << 16
-_SUFFIXES = ("ingly", "edly", "ings", "ing", "ies", "ed", "es", "ly", "s")
-
-
-def stem(word: str) -> str:
-    """Strip what inflection adds to an English word: plural, -ing, -ed, -ly and a last e; no dictionary.
-
-    Examples
-    --------
-    >>> [stem(w) for w in "paintings painted painting hopes hoping stories stopped".split()]
-    ['paint', 'paint', 'paint', 'hop', 'hop', 'stor', 'stop']
-    """
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            word = word[: -len(suffix)]
-            if suffix in ("ing", "ed") and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    return word[:-1] if len(word) > 3 and word[-1] in "ey" else word
 
 
 _RANGES = [(CJK[k], CJK[k + 2]) for k in range(0, len(CJK), 3)]

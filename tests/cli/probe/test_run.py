@@ -39,9 +39,7 @@ def test_a_live_server(probe, tmp_path):
         assert word in ran.out
 
 
-@pytest.mark.capability(
-    "issue 4 §5: probe of a real model, SmolLM2 on llama.cpp: prefixes are reused"
-)
+@pytest.mark.capability("issue 4 §5: probe of a real model, SmolLM2 on llama.cpp: prefixes are reused")
 def test_a_real_model(run, llama, tmp_path):
     """The second turn takes the first one's prompt and answer from the cache."""
     url = f"http://127.0.0.1:{llama(ServerSettings(n_ctx=2048)).port}"

@@ -96,10 +96,13 @@ def test_insert_summary():
 def test_reset_context():
     """A second refusal resets: the system prompt and the last turn are left."""
     engine = Engine.load("context")
-    for k in (1, 2):
-        decision = engine.evaluate(Turn(session_id="a", turn_id=k, error="context_overflow", context_window_tokens=999))
-    messages, receipt = decision.apply(voyage(9))
+    first, second = (
+        engine.evaluate(Turn(session_id="a", turn_id=k, error="context_overflow", context_window_tokens=999))
+        for k in (1, 2)
+    )
+    assert [a.name for a in first.actions] == ["trim_context"]
+    messages, receipt = second.apply(voyage(9))
     assert messages == [SYSTEM, ASK]
     assert receipt.done == ("reset_context",)
     assert receipt.details["reset_context"]["dropped_messages"] == 18
-    assert decision.apply([SYSTEM, ASK])[1].done == ()
+    assert second.apply([SYSTEM, ASK])[1].done == ()

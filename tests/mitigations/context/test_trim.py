@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from stabilitykit.mitigations.context import ContextIndex, Policy, trim
 from stabilitykit.mitigations.context.summary import is_anchor
 from tests.mitigations.context.conversations import check, conversation
 
-SYSTEM = {"role": "system", "content": "You keep the log of a ship."}
+SYSTEM: dict[str, Any] = {"role": "system", "content": "You keep the log of a ship."}
 
 
 def day(k, text=None):
@@ -118,10 +119,11 @@ def test_an_index_changes_nothing_but_the_time(seed):
 
 def test_a_changed_message_is_read_again():
     """A message edited in place is not mistaken for what it was."""
-    chat = [SYSTEM, {"role": "user", "content": [{"type": "text", "text": "one two three"}]}]
+    part = {"type": "text", "text": "one two three"}
+    chat: list[dict[str, Any]] = [SYSTEM, {"role": "user", "content": [part]}]
     index = ContextIndex()
     index.sync(chat)
-    chat[1]["content"][0]["text"] = "one"
+    part["text"] = "one"
     assert trim(chat, 1000, index=index).tokens_before == trim(chat, 1000).tokens_before
 
 
@@ -179,14 +181,14 @@ def test_the_way_of_the_source():
 
 @pytest.mark.capability("issue 5 §1: embeddings of the host decide when given")
 def test_embeddings_of_the_host():
-    """A model that knows that a cook makes food finds what no word tells."""
+    """A model finds the day that no word of the question tells."""
 
     def embed(texts):
-        return [[1.0, 0.0] if "cook" in t or "food" in t else [0.0, 1.0] for t in texts]
+        return [[1.0, 0.0] if "Day 30:" in t or "halfway" in t else [0.0, 1.0] for t in texts]
 
-    chat = [*voyage(60, d2="Our cook is ill."), ask("Who will see to the food?")]
-    assert chat[5] in trim(chat, 150, index=ContextIndex(embed=embed)).messages
-    assert chat[5] not in trim(chat, 150).messages
+    chat = [*voyage(60), ask("Whence did it blow when we were halfway?")]
+    assert chat[61] in trim(chat, 150, index=ContextIndex(embed=embed)).messages
+    assert chat[61] not in trim(chat, 150).messages
 
 
 def test_a_long_message_keeps_whole_sentences():
