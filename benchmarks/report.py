@@ -26,12 +26,20 @@ def known() -> dict[str, Any]:
 
 def block(figures: dict[str, Any]) -> str:
     """The table, with its marks."""
-    lines = [FIRST, "", "| what | measured | at most | how | day |", "|---|---|---|---|---|"]
+    lines = [FIRST, "", "| what | measured | at most | target | how | day |", "|---|---|---|---|---|---|"]
     for figure in figures.values():
         if "what" in figure:  # figures of other origins have their own places
-            target = f"{figure['target']:g}" if "target" in figure else ""
-            lines.append(f"| {figure['what']} | {figure['value']:g} | {target} | {figure['note']} | {figure['day']} |")
+            lines.append(
+                f"| {figure['what']} | {figure['value']:g} | {_target(figure)} | {figure['note']} | {figure['day']} |"
+            )
     return "\n".join([*lines, "", LAST])
+
+
+def _target(figure: dict[str, Any]) -> str:
+    """Give two cells: at most how much, and whether it is met."""
+    if "target" not in figure:
+        return " | "
+    return f"{figure['target']:g} | {'met' if figure['value'] <= figure['target'] else 'missed'}"
 
 
 def write() -> None:

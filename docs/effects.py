@@ -18,7 +18,6 @@ from stabilitykit.decision import Decision
 from stabilitykit.integrations.gate import Gate
 from stabilitykit.integrations.review_queue import ReviewQueue
 from stabilitykit.integrations.sampling import DiagnosticSampler
-from stabilitykit.mitigations.kv.quantize import Precision
 from stabilitykit.sample import Sample
 from stabilitykit.sources.recording import LogFile, shipped_recording
 
@@ -170,29 +169,6 @@ def emit_metric() -> str:
     return table(("counter", "before", "after"), rows)
 
 
-def quantize_kv() -> str:
-    """Count the samples of a cache that is nearly full, with all its bits and with four from 92 % on."""
-    precision, counts = Precision(), Counter[str]()
-    for entry in LogFile(shipped_recording()).entries():
-        if isinstance(entry, Sample):
-            usage = float(entry.signals["kv_usage_ratio"])
-            if usage > 0.92:
-                precision.ask(4, usage)
-            else:
-                precision.relax(usage)
-            counts["samples"] += 1
-            counts["before"] += usage > 0.92
-            counts["after"] += usage * precision.bits / precision.full > 0.92
-            counts["fewer"] += precision.bits < precision.full
-    return table(
-        ("samples", "before", "after"),
-        [
-            ("cache over 92 % full", str(counts["before"]), str(counts["after"])),
-            ("stored in four bits", "0", f"{counts['fewer']} of {counts['samples']}"),
-        ],
-    )
-
-
 EFFECTS: dict[str, Callable[[], str]] = {
     "refuse_new": refuse_new,
     "canned_reply": canned_reply,
@@ -201,7 +177,6 @@ EFFECTS: dict[str, Callable[[], str]] = {
     "send_to_review": send_to_review,
     "sample_diagnostics": sample_diagnostics,
     "emit_metric": emit_metric,
-    "quantize_kv": quantize_kv,
 }
 
 

@@ -7,7 +7,7 @@ A test says what it shows::
 Every run of pytest remembers in ``build/seen.json`` on which day each of those tests passed
 (``tests/conftest.py``); ``make bench`` writes its figures as ``build/figures/*.json``, each file
 an object of ``{name: {"value": 0.24, "target": 0.3, "day": "2026-01-31"}}`` (``value`` may be a
-text; ``target`` and ``day`` may be left out). ``python -m tests.status`` joins the three, keeps
+text; ``target``, the most it may be, and ``day`` may be left out). ``python -m tests.status`` joins the three, keeps
 the figures in ``docs/figures.json``, and keeps the day of a row that was not run here.
 """
 
@@ -118,7 +118,14 @@ def _figure_text(name: str, known: Mapping[str, Any]) -> str:
     figure = known[name]
     value, target = figure["value"], figure.get("target")
     shown = f"{value:.3g}" if isinstance(value, float) else str(value)
-    return shown if target is None else f"{shown} (target {target})"
+    if target is None:
+        return shown
+    return f"{shown} (target {target}{', missed' if _is_missed(value, target) else ''})"
+
+
+def _is_missed(value: Any, target: Any) -> bool:
+    """Whether a figure is over its target; a text is over none."""
+    return isinstance(value, int | float) and isinstance(target, int | float) and value > target
 
 
 def rows(found: Iterable[Mark], days: Mapping[str, str], known: Mapping[str, Any]) -> list[Row]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from benchmarks.record.server import LlamaServer, ServerSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "probe-a-server.md"
-SERVERS = {"two": ServerSettings(n_ctx=4096, n_parallel=2), "one": ServerSettings(n_ctx=2048, n_parallel=1)}
-LOAD = ("--sessions", "2", "--turns", "12", "--max-tokens", "16")
+SERVERS = {"eight": ServerSettings(n_ctx=16384, n_parallel=8), "one": ServerSettings(n_ctx=2048, n_parallel=1)}
+LOAD = ("--sessions", "8", "--turns", "4", "--max-tokens", "8")
 
 
 def told(folder: str, *arguments: str) -> str:
@@ -36,9 +36,9 @@ def shown(folder: str) -> dict[str, str]:
             slo = ("--slo", "ttft_ms.p99 < 800")
             printed[name] = told(folder, "probe", f"http://127.0.0.1:{server.port}", *LOAD, *slo, "-o", name)
     return {
-        "two": printed["two"],
-        "diff": told(folder, "probe", "diff", "two.json", "one.json"),
-        "baseline": told(folder, "baseline", "two.jsonl", "-o", "my-baseline.yaml"),
+        "eight": printed["eight"],
+        "diff": told(folder, "probe", "diff", "eight.json", "one.json"),
+        "baseline": told(folder, "baseline", "eight.jsonl", "-o", "my-baseline.yaml"),
     }
 
 

@@ -3,7 +3,10 @@
 DIR holds `context/`. Every answer of ours is one of `stabilitykit.mitigations.context.trim` on OpenAI-style messages,
 with the data's own token count. What is fitted (what a message is worth by itself, the chance of an identifier) is
 fitted without the conversation or trajectory that is scored; CMRC, whose texts are no dialogues, sees the shipped
-constants, which saw none of it. The bootstrap draws conversations.
+constants, whose weights saw none of it. The bootstrap draws conversations.
+
+Not held out: a handful of constants (window share, weights of the fusion, shares of neighbours, k1 and b, the share of
+the last thing said) were chosen by hand while looking at these same files, so figures near a target flatter us.
 """
 
 from __future__ import annotations
@@ -349,4 +352,8 @@ def tools(data: Path) -> tuple[list[Line], list[Target], list[str]]:
 def run(data: Path) -> Report:
     """Compare on dialogues, on Chinese texts and on tool dialogues."""
     parts = [dialogues(data), chinese(data), tools(data)]
-    return Report([x for p in parts for x in p[0]], [x for p in parts for x in p[1]], [x for p in parts for x in p[2]])
+    chosen = (
+        "Not held out: window share, fusion weights, shares of neighbours, k1, b and the share of the last thing said "
+    )
+    notes = [chosen + "were chosen by hand on these same files.", *(x for p in parts for x in p[2])]
+    return Report([x for p in parts for x in p[0]], [x for p in parts for x in p[1]], notes)

@@ -150,7 +150,7 @@ def _langchain(texts: tuple[str, ...], tokens: tuple[int, ...], budget: int) -> 
     messages = [HumanMessage(text, id=str(k)) for k, text in enumerate(texts)]
     cost = {str(k): t for k, t in enumerate(tokens)}
     done = trim_messages(messages, max_tokens=budget, token_counter=lambda ms: sum(cost[m.id] for m in ms))
-    return {int(m.id) for m in done}
+    return {int(m.id or 0) for m in done}
 
 
 def text(message: Any) -> str:

@@ -4,7 +4,8 @@
 
 DIR is not read: the distributions were recorded from a real model over its whole vocabulary, with the exact divergence
 of every two (tests/golden/distributions.npz, benchmarks/record/distributions.py). Compared are the same positions of
-one chat's turns in a row, both ways round; intervals are over chats.
+one chat's turns in a row; intervals are over chats. A pair is counted once: the reverse divergence of two distributions
+is the forward one of the same two the other way round, so each is measured in one order only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ K = 20
 COVERED = 0.7
 FLOOR = 1e-10
 DRAWS = 500
+LENGTHS = (K, 5)
+"""Of the lists whose lower bounds are checked: what APIs give at most, and a short one, which bounds otherwise."""
 
 Floats = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
@@ -41,13 +44,12 @@ def golden() -> dict[str, NDArray[Any]]:
 
 
 def turn_pairs() -> Pairs:
-    """Give (previous, current) for each position of each two turns in a row, and the other way round."""
+    """Give (previous, current) for each position of each two turns in a row."""
     d = golden()
     at = {
         (int(c), int(t), int(p)): i for i, (c, t, p) in enumerate(zip(d["chat"], d["turn"], d["position"], strict=True))
     }
-    onward = [(at[c, t - 1, p], i) for (c, t, p), i in at.items() if (c, t - 1, p) in at]
-    return onward + [(b, a) for a, b in onward]
+    return [(at[c, t - 1, p], i) for (c, t, p), i in at.items() if (c, t - 1, p) in at]
 
 
 def listed(i: int, k: int = K) -> dict[str, NDArray[Any]]:
@@ -151,27 +153,36 @@ def run(data: Path) -> Report:
     lines.append(
         Line(of, "kl_shift, forward, truths permuted", "check", *errors(detected(pairs)["kl_nats"], mixed, chats))
     )
-    lines += [violations(direction) for direction in ("forward", "reverse", "js")]
+    lines += [violations(direction, k) for k in LENGTHS for direction in ("forward", "js")]
     worst = max(x.figures["above the exact value"] for x in lines if "above the exact value" in x.figures)
-    cases = sum(x.figures["pairs"] for x in lines if "pairs" in x.figures)
+    cases = sum(x.figures["bounds"] for x in lines if "bounds" in x.figures)
     targets = (
         Target("median error of the estimate, forward", 0.25, ours["median error"], at_least=False),
         Target("95th percentile of the error, forward", 0.6, ours["p95 error"], at_least=False),
         Target("lower bounds above the exact value", 0.0, worst, at_least=False),
-        Target("pairs whose lower bound was checked", 1e5, cases),
+        Target("distinct lower bounds that were checked", 1e5, cases),
     )
     left_out = len(coverage) - len(pairs)
     return Report(lines, targets, (
         f"{len(pairs)} pairs of {len(np.unique(chats))} chats, {left_out} left out for their coverage.",
+        "The reverse bounds are the forward ones of the same two in the other order: they are not counted again.",
+        "A bound of 0 is true of any two: only those greater than 0 could be wrong.",
         "That a missing token gets a geometric mean was decided with these chats in sight.",
     ))  # fmt: skip
 
 
-def violations(direction: str) -> Line:
-    """Count lower bounds above the exact value over every two of the distributions."""
+def every_two(direction: str) -> Pairs:
+    """Give every two distributions, in both orders only where these are two divergences."""
     count = len(golden()["chat"])
-    pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
-    above = detected(pairs, direction)["lower_nats"] > np.array([exact(direction, *p) for p in pairs])
-    return Line("every two distributions", f"lower bound, {direction}", "ours", {
-        "pairs": float(len(pairs)), "above the exact value": float(above.sum()),
+    return [(a, b) for a in range(count) for b in range(count) if a < b or (a > b and direction != "js")]
+
+
+def violations(direction: str, k: int) -> Line:
+    """Count lower bounds above the exact value over every two of the distributions."""
+    pairs = every_two(direction)
+    bounds = detected(pairs, direction, k)["lower_nats"]
+    above = bounds > np.array([exact(direction, *p) for p in pairs])
+    return Line("every two distributions", f"lower bound from top-{k} lists, {direction}", "ours", {
+        "bounds": float(len(pairs)), "greater than 0": float((bounds > 0).sum()),
+        "above the exact value": float(above.sum()),
     })  # fmt: skip

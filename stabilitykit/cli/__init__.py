@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 clean, 1 findings, 2 wrong use or a bad pack or log, 3 an error of ours.
+        0 clean, 1 findings, 2 wrong use or a bad pack or log, 3 an error of ours, 130 interrupted.
     """
     from stabilitykit.errors import MissingExtra
 

@@ -35,9 +35,10 @@ __all__ = ["app", "run"]
 _WRONG_USE: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 """Typer brings its own click since 0.20 and does not export this class."""
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="stabilitykit",
-    help="Is this conversation still healthy? Check packs, run their cases, replay logs.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -77,7 +78,7 @@ def options(
 ) -> None:
     """Is this conversation still healthy? Check packs, run their cases, replay logs.
 
-    Exit codes: 0 clean, 1 findings, 2 wrong use or a bad pack or log, 3 an error of ours.
+    Exit codes: 0 clean, 1 findings, 2 wrong use or a bad pack or log, 3 an error of ours, 130 interrupted.
     """
 
 
@@ -95,7 +96,7 @@ def run(arguments: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         error("interrupted")
-        return 130
+        return _INTERRUPTED
     except Exception as problem:
         if is_debug:
             traceback.print_exc()
@@ -117,4 +118,6 @@ def _run(arguments: list[str]) -> int:
     except StabilityKitError as problem:
         error(problem)
         return 2
+    if result == _INTERRUPTED:  # what typer makes of Ctrl-C without a word
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0

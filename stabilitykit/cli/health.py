@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
@@ -27,6 +26,7 @@ from stabilitykit.sources.prometheus.names import selector, spellings
 __all__ = ["health"]
 
 _LOGS = (".log", ".txt", ".out", ".err")
+_DAY_S = 86_400.0
 _BEGUN = "since the server started"
 _OVER_TIME = ("mean_prefill_ms", "prefix_hit_ratio")
 """Signals of an interval; the others are of the moment."""
@@ -55,9 +55,12 @@ def health(
         str, typer.Argument(help="A server's address, a recording (JSON lines, CSV, Parquet), or a server's .log.")
     ],
     interval: Annotated[
-        float, typer.Option("--interval", min=0.0, help="Seconds between two looks at a server; 0: look once.")
+        float,
+        typer.Option("--interval", min=0.0, max=_DAY_S, help="Seconds between two looks at a server; 0: look once."),
     ] = 5.0,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a server.")] = 5.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, max=_DAY_S, help="Seconds to wait for a server.")
+    ] = 5.0,
     maps: MapOption = None,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -80,7 +83,10 @@ def health(
 
 
 def _of_server(url: str, interval: float, timeout: float) -> list[Row]:
-    address = url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
+    try:
+        address = url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
+    except ValueError as error:
+        raise RecordError(f"{url}: {error}") from None
     reader, seen = PageReader(from_start=True), Seen()
     page = scrape(address, timeout)
     for sample in reader.read(page):
@@ -131,15 +137,11 @@ def _of_file(path: Path, maps: Sequence[Path] | None) -> list[Row]:
 
 def _of_log(path: Path) -> Iterator[Sample]:
     """Read a server's log by the shipped templates."""
-    from stabilitykit.sources.logs import Matcher, Series, blocks, open_log, shipped_templates
+    from stabilitykit.sources.logs import Matcher, Series, read_blocks, shipped_templates
 
     matcher, series = Matcher(shipped_templates()), Series()
-    try:
-        with open_log(path) as stream:
-            samples = (series.take(line) for block in blocks(stream) for line in matcher.scan(block))
-            yield from (sample for sample in samples if sample is not None)
-    except (OSError, EOFError, zlib.error) as error:
-        raise RecordError(f"{path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
+    samples = (series.take(line) for block in read_blocks(path) for line in matcher.scan(block))
+    yield from (sample for sample in samples if sample is not None)
 
 
 def _rows(seen: Seen, evidence: Callable[[Indicator, Watched], str], command: Callable[[str], str]) -> list[Row]:

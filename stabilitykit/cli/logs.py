@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from stabilitykit.cli.output import line, note, plain, record
 from stabilitykit.cli.packs import PackOption, ParamOption, engine_of
 from stabilitykit.decision import Decision
 from stabilitykit.engine import Engine
-from stabilitykit.errors import UsageError
 from stabilitykit.sample import Sample
 from stabilitykit.signals import CATALOGUE
 from stabilitykit.sources.logs import (
@@ -23,7 +22,7 @@ from stabilitykit.sources.logs import (
     Matcher,
     Series,
     blocks,
-    open_log,
+    read_blocks,
     read_templates,
     shipped_files,
 )
@@ -56,14 +55,13 @@ def explain(
     matcher = Matcher(read_templates([*shipped_files(), *(templates or ())]))
     engine = engine_of(pack or ["logs"], params)
     series, counts, seen = Series(), Counts(), Counter[str]()
-    with _opened(file) as stream:
-        for found in _lines(matcher, stream, counts):
-            seen.update(list(found.behaviours))
-            fired = _fired(engine, series.take(found))
-            if is_json:
-                record(_as_dict(found, fired))
-            else:
-                _print(found, fired)
+    for found in _lines(matcher, file, counts):
+        seen.update(list(found.behaviours))
+        fired = _fired(engine, series.take(found))
+        if is_json:
+            record(_as_dict(found, fired))
+        else:
+            _print(found, fired)
     summary = {"lines": counts.lines, "cut": counts.cut, "behaviours": dict(sorted(seen.items()))}
     if is_json:
         record({"summary": summary})
@@ -73,17 +71,8 @@ def explain(
         note(f"{counts.lines:,} lines{cut}; behaviours: {told}")
 
 
-def _opened(file: Path) -> IO[bytes]:
-    if str(file) == "-":
-        return sys.stdin.buffer
-    try:
-        return open_log(file)
-    except OSError as problem:
-        raise UsageError(f"{file}: {problem.strerror or type(problem).__name__}") from None
-
-
-def _lines(matcher: Matcher, stream: IO[bytes], counts: Counts) -> Iterator[Line]:
-    for block in blocks(stream, counts):
+def _lines(matcher: Matcher, file: Path, counts: Counts) -> Iterator[Line]:
+    for block in blocks(sys.stdin.buffer, counts) if str(file) == "-" else read_blocks(file, counts):
         yield from matcher.scan(block)
 
 

@@ -21,7 +21,8 @@ class Host:
     ----------
     adapters
         For each action a function of its directive (``RefuseNew(retry_after_s=30.0)`` and so on), or of the ``Action``
-        for one that a pack declares. It gives False when it could not act; what it raises is logged and counts as that.
+        for one that a pack declares. It gives False, or what has a false ``is_done``, when it did not act; what it
+        raises is logged and counts as that. One that gives None acted.
     declared
         Names of actions that the pack declares.
 
@@ -62,7 +63,9 @@ class Host:
         if adapter is None:
             return False
         try:
-            return adapter(directive(action) or action) is not False
+            given = adapter(directive(action) or action)
+            said = getattr(given, "is_done", given)
+            return said is None or bool(said)
         except Exception as error:
             tell("action_failed", action=action.name, error=type(error).__name__)
             return False

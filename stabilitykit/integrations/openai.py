@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import logging
+import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-import structlog
-
 from stabilitykit.decision import Decision, Receipt
 from stabilitykit.engine import Engine
+from stabilitykit.integrations.telling import tell
 from stabilitykit.sources.openai import Call, TurnRecorder
 
 __all__ = ["Watched", "watch"]
-
-_standard = logging.getLogger("stabilitykit")
 
 
 def watch(
@@ -101,7 +98,7 @@ class Watched:
         try:
             return self._engine.peek(self._calls[-1].turn(tenant=self._tenant)) if self._calls else self.decision
         except Exception as error:
-            _log("telemetry_failed", where="peek", error=type(error).__name__)
+            tell("telemetry_failed", where="peek", error=type(error).__name__)
             return None
 
     def _create(self, *args: Any, **kwargs: Any) -> Any:
@@ -112,9 +109,20 @@ class Watched:
         except BaseException as error:
             self._give_up(call, error)
             raise
-        return self._awaited(call, reply) if inspect.isawaitable(reply) else self._received(call, reply)
+        return self._later(call, reply) if inspect.isawaitable(reply) else self._received(call, reply)
+
+    def _later(self, call: Call, reply: Any) -> Any:
+        """Give the coroutine of a request that is sent when it starts; one that never does leaves nothing behind."""
+        self._calls.remove(call)
+        call.hold()
+        awaited = self._awaited(call, reply)
+        if inspect.iscoroutine(reply):  # the client's own would not be missed by anybody: no warning of a second one
+            weakref.finalize(awaited, reply.close).atexit = False
+        return awaited
 
     async def _awaited(self, call: Call, reply: Any) -> Any:
+        self._calls.append(call)
+        call.send()
         try:
             return self._received(call, await reply)
         except BaseException as error:
@@ -122,11 +130,13 @@ class Watched:
             raise
 
     def _received(self, call: Call, reply: Any) -> Any:
-        if hasattr(reply, "__anext__"):
+        kind = type(reply)  # where Python itself looks for them; an object's own `__getattr__` may raise anything
+        if hasattr(kind, "__anext__"):
             return _AsyncStream(self, call, reply)
-        if hasattr(reply, "__next__"):
+        if hasattr(kind, "__next__"):
             return _Stream(self, call, reply)
         call.response(reply)
+        call.end()
         self._judge(call)
         return reply
 
@@ -143,13 +153,13 @@ class Watched:
             return
         try:
             if call.faults:
-                _log("reply_faults", faults=[fault.detail for fault in call.faults])
+                tell("reply_faults", faults=[fault.detail for fault in call.faults])
             applied, self.applied = self.applied, None
             self.decision = self._engine.evaluate(call.turn(tenant=self._tenant, applied=applied))
             if self._on_decision is not None:
                 self._on_decision(self.decision)
         except Exception as error:
-            _log("telemetry_failed", where="evaluate", error=type(error).__name__)
+            tell("telemetry_failed", where="evaluate", error=type(error).__name__)
 
 
 class _Passing:
@@ -185,7 +195,8 @@ class _Stream(_Passing):
 
     def close(self) -> None:
         self._items.close()
-        self._inner.close()
+        if (close := getattr(self._inner, "close", None)) is not None:
+            close()
 
 
 def _until_judged(watched: Watched, call: Call, stream: Any) -> Generator[Any]:
@@ -204,6 +215,9 @@ class _AsyncStream(_Passing):
         self._watched, self._call = watched, call
         self._items = _until_judged_async(watched, call, stream)
 
+    def __del__(self) -> None:  # never iterated, the generator has no end of its own
+        self._watched._give_up(self._call, GeneratorExit())
+
     def __aiter__(self) -> _AsyncStream:
         return self
 
@@ -219,7 +233,9 @@ class _AsyncStream(_Passing):
     async def close(self) -> None:
         await self._items.aclose()
         self._watched._give_up(self._call, GeneratorExit())
-        await self._inner.close()
+        close = getattr(self._inner, "close", None) or getattr(self._inner, "aclose", None)
+        if close is not None and inspect.isawaitable(closing := close()):
+            await closing
 
 
 async def _until_judged_async(watched: Watched, call: Call, stream: Any) -> AsyncGenerator[Any]:
@@ -229,12 +245,3 @@ async def _until_judged_async(watched: Watched, call: Call, stream: Any) -> Asyn
                 yield item
     finally:
         watched._give_up(call, GeneratorExit())
-
-
-def _log(event: str, **fields: Any) -> None:
-    # A broken log pipeline must not cost the host its reply.
-    with contextlib.suppress(Exception):
-        if structlog.is_configured():
-            structlog.get_logger("stabilitykit").warning(event, **fields)
-        else:
-            _standard.warning("%s %s", event, " ".join(f"{key}={value}" for key, value in fields.items()))

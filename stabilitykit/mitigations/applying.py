@@ -36,7 +36,11 @@ def apply_decision(
         applier = APPLIERS.get(action.name)
         if applier is None:
             continue
-        outcome = applier(now, action, host)
+        try:
+            outcome = applier(now, action, host)
+        except Exception as problem:  # odd messages, or a helper of the host: the reply goes on as it was
+            details[action.name] = {"why": f"{type(problem).__name__} on the way"}
+            continue
         details[action.name] = dict(outcome.details)
         if outcome.is_done:
             now = outcome.messages

@@ -24,8 +24,9 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stabilitykit.errors import UsageError
 from stabilitykit.kernels.mask_bits import EMPTY, KINDS, allowed_row, violation_kind
-from stabilitykit.kernels.mask_values import HALF_INFINITE, canonical_half
+from stabilitykit.kernels.mask_values import canonical_half
 
 __all__ = [
     "Repair",
@@ -124,16 +125,29 @@ def row_parity(mask: ArrayLike) -> NDArray[Any]:
 
 
 def _patterns(mask: ArrayLike) -> NDArray[Any]:
-    """See half-precision cells as their patterns and booleans as 0 and 1."""
+    """See the cells of a mask of floats as their patterns and booleans as 0 and 1."""
     given = np.asarray(mask)
-    if given.dtype == np.float16:
-        return given.view(np.uint16)
+    if given.dtype.kind == "f":
+        native = given.astype(given.dtype.newbyteorder("="))
+        return native.view(f"u{native.itemsize}")
     return given.astype(np.uint8) if given.dtype == bool else given
 
 
 @lru_cache(maxsize=1)
 def _legal_halves() -> NDArray[np.uint16]:
     return np.array([canonical_half(pattern) for pattern in range(65536)], np.uint16)
+
+
+def _legal(given: NDArray[Any]) -> NDArray[Any]:
+    """Give the legal value next to each cell: of an additive mask 0, minus infinity or the least of its format."""
+    if given.dtype.kind != "f":
+        return np.asarray(given > 0).astype(given.dtype)
+    if given.dtype.itemsize == 2:
+        return np.asarray(_legal_halves()[_patterns(given)]).view(np.float16)
+    least = np.finfo(given.dtype).min
+    legal = np.where(given > least / 2, 0.0, least)
+    legal[np.isnan(given) | np.isneginf(given)] = -np.inf  # a NaN that is added spoils its whole row
+    return legal
 
 
 @attrs.frozen(eq=False)
@@ -181,14 +195,16 @@ def repair_mask(
     Parameters
     ----------
     mask
-        float16[q, k] additive (0 or minus infinity), or bool or integers, [q, k], 0 and 1.
+        Additive, float16, float32 or float64[q, k] in any byte order: 0 where a key is seen, minus infinity or the
+        least of the format where it is not. Or bool or integers, [q, k], 1 and 0. Floats are never read as 1 and 0:
+        an additive 1 hides nothing.
     parity
         ``row_parity`` of the mask when it was made.
 
     Raises
     ------
-    ValueError
-        A mask that is not two-dimensional.
+    UsageError
+        A mask that is not two-dimensional, or of another number format.
 
     Examples
     --------
@@ -199,20 +215,22 @@ def repair_mask(
     """
     given = np.asarray(mask)
     if given.ndim != 2:
-        raise ValueError(f"a mask has two dimensions, not {given.ndim}")
-    is_half = given.dtype == np.float16
-    cells = _patterns(given)
-    rows, keys = len(cells), cached + len(cells)
+        raise UsageError(f"a mask has two dimensions, not {given.ndim}")
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        raise UsageError(f"a mask is bool, whole numbers, float16, float32 or float64, not {given.dtype}")
+    is_additive = given.dtype.kind == "f"
+    rows, keys = len(given), cached + len(given)
     changed = 0
     if parity is not None:
         kept = np.asarray(parity)
         changed = int((row_parity(given) != kept).sum()) if kept.shape == (rows,) else rows
-    legal = _legal_halves()[cells] if is_half else (cells > 0).astype(cells.dtype)
+    legal = _legal(given)
     sees = unpack(mask_rows(cached=cached, rows=rows, window=window, sinks=sinks, valid=valid), keys)
     wrong = sees.size
-    if cells.shape == (rows, keys):
+    if given.shape == (rows, keys):
         is_own = np.array([valid is None or bool(valid >> cached + r & 1) for r in range(rows)], bool)
-        shown = legal == 0 if is_half else legal != 0
+        shown = (legal == 0) == is_additive
         wrong = int((shown ^ sees)[is_own].sum())
-    right = np.where(sees, 0, HALF_INFINITE).astype(np.uint16).view(np.float16) if is_half else sees.astype(given.dtype)
-    return Repair(right, changed, int((legal != cells).sum()), wrong)
+    odd = _patterns(legal) != _patterns(given) if given.dtype.kind == "f" and given.itemsize == 2 else legal != given
+    right = np.where(sees, 0.0, -np.inf) if is_additive else sees
+    return Repair(right.astype(given.dtype), changed, int(odd.sum()), wrong)

@@ -35,7 +35,9 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.rotary import Rope, rotated
+from stabilitykit.mitigations.whole_numbers import whole_numbers
 
 __all__ = ["Compensation", "StoredKeys", "compensate_positions", "kept_after_shift"]
 
@@ -93,12 +95,12 @@ def compensate_positions(
 
     Raises
     ------
-    ValueError
-        A mode that does not exist.
+    UsageError
+        A mode that does not exist, or positions that are no whole numbers.
     """
     if mode not in MODES:
-        raise ValueError(f"mode {mode!r} is none of {', '.join(MODES)}")
-    old = np.asarray(kept, np.int64).ravel()
+        raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
+    old = whole_numbers(kept, "positions").ravel()
     new = old if mode == "absolute" else np.arange(len(old), dtype=np.int64)
     why = _refusal(old, new, n_sink, max_position, is_mla, room)
     none = np.zeros(len(old), np.int64)
@@ -129,7 +131,7 @@ def kept_after_shift(n_keep: int, n_left: int, n_discard: int) -> NDArray[np.int
 
     Raises
     ------
-    ValueError
+    UsageError
         Numbers that no such line has.
 
     Examples
@@ -141,7 +143,7 @@ def kept_after_shift(n_keep: int, n_left: int, n_discard: int) -> NDArray[np.int
     {-1999}
     """
     if min(n_keep, n_left, n_discard) < 0 or n_discard > n_left:
-        raise ValueError(f"a shift of n_keep {n_keep}, n_left {n_left}, n_discard {n_discard} cannot be")
+        raise UsageError(f"a shift of n_keep {n_keep}, n_left {n_left}, n_discard {n_discard} cannot be")
     return np.concatenate([np.arange(n_keep), np.arange(n_keep + n_discard, n_keep + n_left)]).astype(np.int64)
 
 
@@ -171,12 +173,26 @@ class StoredKeys:
 
     def keep(self, places: ArrayLike) -> StoredKeys:
         """Drop all keys but those at some places."""
-        at = np.asarray(places, np.int64)
+        at = whole_numbers(places, "places")
         return StoredKeys(self.keys[..., at, :], self.turned[at])
 
     def turn(self, by: ArrayLike) -> StoredKeys:
-        """Turn each key by a number of positions, on top of what it was turned already."""
-        return StoredKeys(self.keys, self.turned + np.asarray(by, np.int64))
+        """Turn each key by a number of positions, on top of what it was turned already.
+
+        Parameters
+        ----------
+        by
+            One for all, int, or one for each, int[n].
+
+        Raises
+        ------
+        UsageError
+            No whole numbers, or neither one nor n of them.
+        """
+        turns = whole_numbers(by, "turns")
+        if turns.shape not in ((), self.turned.shape):
+            raise UsageError(f"one turn for all or {len(self.turned)}, not {turns.shape}")
+        return StoredKeys(self.keys, self.turned + turns)
 
     def read(self, rope: Rope) -> NDArray[Any]:
         """Give the keys as they should be now, rounded once."""

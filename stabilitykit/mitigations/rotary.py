@@ -15,11 +15,13 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from stabilitykit.errors import UsageError
 
 __all__ = ["Rope", "rotated"]
 
@@ -53,15 +55,18 @@ class Rope:
         yarn only: turns over the trained length above which a frequency stays, and below which it is divided.
     low_freq_factor, high_freq_factor
         llama3 only: the same in its own words.
+
+    Raises
+    ------
+    UsageError
+        An odd number of components, another layout or scaling, a factor below 1.
     """
 
-    dim: int = attrs.field(validator=attrs.validators.ge(2))
+    dim: int
     base: float = 10000.0
-    layout: Layout = attrs.field(default="half", validator=attrs.validators.in_(("half", "interleaved")))
-    scaling: Scaling = attrs.field(
-        default="none", validator=attrs.validators.in_(("none", "linear", "ntk", "yarn", "llama3"))
-    )
-    factor: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
+    layout: Layout = "half"
+    scaling: Scaling = "none"
+    factor: float = 1.0
     original_max_position: int = 8192
     length: int | None = None
     beta_fast: float = 32.0
@@ -69,10 +74,14 @@ class Rope:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
 
-    @dim.validator
-    def _check_dim(self, attribute: Any, value: int) -> None:
-        if value % 2:
-            raise ValueError(f"a rotary embedding has an even number of components, not {value}")
+    def __attrs_post_init__(self) -> None:
+        if self.dim < 2 or self.dim % 2:
+            raise UsageError(f"a rotary embedding has an even number of components, not {self.dim}")
+        for name, kinds in (("layout", get_args(Layout)), ("scaling", get_args(Scaling))):
+            if getattr(self, name) not in kinds:
+                raise UsageError(f"{name} must be one of {', '.join(kinds)}, not {getattr(self, name)!r}")
+        if not self.factor >= 1.0:
+            raise UsageError(f"factor must be at least 1, not {self.factor}")
 
     def frequencies(self) -> NDArray[np.float64]:
         """Give theta, the angle of each pair per position in radians, f64[dim/2].
@@ -138,7 +147,7 @@ def rotated(keys: ArrayLike, by: ArrayLike, rope: Rope) -> NDArray[Any]:
 
     Raises
     ------
-    ValueError
+    UsageError
         Keys with fewer components than the rotary embedding has.
 
     Examples
@@ -150,7 +159,7 @@ def rotated(keys: ArrayLike, by: ArrayLike, rope: Rope) -> NDArray[Any]:
     given = np.asarray(keys)
     given = given if np.issubdtype(given.dtype, np.floating) else given.astype(np.float64)
     if given.shape[-1] < rope.dim:
-        raise ValueError(f"keys of {given.shape[-1]} components, the rotary embedding has {rope.dim}")
+        raise UsageError(f"keys of {given.shape[-1]} components, the rotary embedding has {rope.dim}")
     by = np.broadcast_to(np.asarray(by, np.int64), (given.shape[-2],))
     distances, place = np.unique(by, return_inverse=True)
     angles = distances[:, None] * rope.frequencies()

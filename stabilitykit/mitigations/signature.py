@@ -30,15 +30,15 @@ def signature(vectors: ArrayLike) -> bytes:
     Parameters
     ----------
     vectors
-        float[d], or float[layers, d].
+        float[d], or float[layers, d]; read as float32, as the compiled pass reads a snapshot.
 
     Returns
     -------
     bytes
         32 a layer; b"" where a vector is all zero or not finite, for it has no direction.
     """
-    given = np.atleast_2d(np.asarray(vectors, np.float64))
     with np.errstate(over="ignore"):
+        given = np.atleast_2d(np.asarray(vectors, np.float32)).astype(np.float64)
         squares = np.sum(given * given, axis=1)
     if given.ndim != 2 or not np.all((squares > 0) & np.isfinite(squares)):
         return b""

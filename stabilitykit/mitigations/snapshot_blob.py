@@ -19,7 +19,7 @@ from typing import Any
 
 from stabilitykit.errors import BlobError
 from stabilitykit.kernels.simhash import VERSION as PLANES
-from stabilitykit.mitigations.snapshots import Packed, Plain, SnapshotRing
+from stabilitykit.mitigations.snapshots import Packed, Plain, SnapshotRing, unpacked
 
 __all__ = ["export_ring", "restore_ring"]
 
@@ -53,7 +53,7 @@ def restore_ring(blob: bytes) -> SnapshotRing:
     Raises
     ------
     BlobError
-        Damaged, or of a newer version.
+        Damaged, of a newer version, or with contents that no ring has.
     """
     if len(blob) < _HEAD.size or blob[:4] != _MAGIC:
         raise BlobError("not an exported ring of snapshots")
@@ -63,17 +63,42 @@ def restore_ring(blob: bytes) -> SnapshotRing:
         raise BlobError(f"version {version}; this library reads {_VERSION}")
     if zlib.crc32(body) != crc:
         raise BlobError("damaged: checksum does not agree")
-    told = json.loads(zlib.decompress(body))
-    ring = SnapshotRing(told["keep"], told["max_bytes"])
+    try:
+        ring = _ring(json.loads(zlib.decompress(body)))
+        _check(ring)
+    except (zlib.error, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise BlobError(f"its contents are no ring of snapshots ({type(error).__name__})") from None
+    return ring
+
+
+def _ring(told: Any) -> SnapshotRing:
+    ring = SnapshotRing(_whole(told["keep"]), _whole(told["max_bytes"]))
     is_known = told["planes"] == PLANES
     if told["newest"]:
         turn_id, texts, state, signed = told["newest"]
-        ring.newest = Plain(turn_id, tuple(texts), _bytes(state), _bytes(signed) if is_known else b"")
+        ring.newest = Plain(_whole(turn_id), tuple(texts), _bytes(state), _bytes(signed) if is_known else b"")
     for turn_id, first, last, texts, state, signed in told["older"]:
-        signature = _bytes(signed) if is_known else b""
-        ring.older.append(Packed(turn_id, first, last, _bytes(texts), _bytes(state), signature))
-    ring.last = told["last"]
+        ends, signature = (_whole(first), _whole(last)), _bytes(signed) if is_known else b""
+        ring.older.append(Packed(_whole(turn_id), *ends, _bytes(texts), _bytes(state), signature))
+    ring.last = _whole(told["last"])
     return ring
+
+
+def _check(ring: SnapshotRing) -> None:
+    """Go back all the way: what cannot be gone back to is found here, not on the day it is needed."""
+    chain = [ring.newest] if ring.newest else []
+    for packed in reversed(ring.older):
+        if not chain or not 0 <= packed.first <= len(chain[-1].texts) - packed.last <= len(chain[-1].texts):
+            raise ValueError("parts of a newer snapshot that are not there")
+        chain.append(unpacked(packed, chain[-1]))
+    if not all(isinstance(json.loads(text), dict) for text in {text for plain in chain for text in plain.texts}):
+        raise TypeError("a message that is none")
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int:
+        raise TypeError("not a whole number")
+    return number
 
 
 def _plain(data: bytes) -> str:

@@ -32,7 +32,7 @@ from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.signature import signature, similarity
 
-__all__ = ["Packed", "Plain", "Snapshot", "SnapshotRing", "rollback_snapshot"]
+__all__ = ["Packed", "Plain", "Snapshot", "SnapshotRing", "rollback_snapshot", "unpacked"]
 
 _WINDOW = 32768
 """Bytes that zlib looks back."""
@@ -158,13 +158,13 @@ class SnapshotRing:
         """Give the latest snapshot that is at least so many turns before the last one taken; None: not kept."""
         one, older = self.newest, list(self.older)
         while one is not None and one.turn_id > self.last - turns:
-            one = _unpacked(older.pop(), one) if older else None
+            one = unpacked(older.pop(), one) if older else None
         return None if one is None else Snapshot(one.turn_id, [json.loads(text) for text in one.texts], one.state)
 
     def forget_from(self, turn_id: int) -> None:
         """Drop the snapshots of a turn and of all later ones."""
         while self.newest is not None and self.newest.turn_id >= turn_id:
-            self.newest = _unpacked(self.older.pop(), self.newest) if self.older else None
+            self.newest = unpacked(self.older.pop(), self.newest) if self.older else None
         self.last = self.newest.turn_id if self.newest else -1
 
     def similarity(self, vectors: ArrayLike) -> float:
@@ -206,7 +206,8 @@ def _packed(older: Plain, newer: Plain) -> Packed:
     return Packed(older.turn_id, first, last, texts, state, older.signature)
 
 
-def _unpacked(older: Packed, newer: Plain) -> Plain:
+def unpacked(older: Packed, newer: Plain) -> Plain:
+    """Give an older snapshot as it was, from the next newer."""
     between = json.loads(_inflated(older.texts, b""))
     texts = (*newer.texts[: older.first], *between, *newer.texts[len(newer.texts) - older.last :])
     return Plain(older.turn_id, texts, _inflated(older.state, newer.state), older.signature)

@@ -10,11 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import structlog
-
 from stabilitykit.decision import Decision, Receipt
 from stabilitykit.engine import Engine
 from stabilitykit.engine.identity import hashed
+from stabilitykit.integrations.telling import tell
 from stabilitykit.rollout.arms import CONTROL, TREATMENT, Arms
 from stabilitykit.turn import Turn
 
@@ -76,7 +75,7 @@ class Rollout:
             try:
                 decided[TREATMENT] = _told(self._engines[TREATMENT].evaluate(turn))
             except Exception as error:  # the one on trial must not cost the host its decision
-                structlog.get_logger("stabilitykit").warning("shadow_failed", error=type(error).__name__)
+                tell("shadow_failed", error=type(error).__name__)
         self._write({"kind": "turn", **self._identity(decision), "arm": arm, "decided": decided})
         return decision
 
@@ -85,13 +84,13 @@ class Rollout:
         try:
             self._engines[TREATMENT].observe(**sample)
         except Exception as error:
-            structlog.get_logger("stabilitykit").warning("shadow_failed", error=type(error).__name__)
+            tell("shadow_failed", error=type(error).__name__)
         return self._engines[CONTROL].observe(**sample)
 
     def outcome(
         self,
         decision: Decision,
-        applied: Receipt | Sequence[str] = (),
+        applied: Receipt | Sequence[str] | str = (),
         ok: bool | None = None,
         tags: Mapping[str, bool | float] | None = None,
     ) -> None:
@@ -102,18 +101,20 @@ class Rollout:
         decision
             What ``evaluate`` gave.
         applied
-            The receipt, or the names, of the actions that were carried out.
+            The receipt, or the names, of the actions that were carried out; one name may stand alone.
         ok
             Whether the turn was good; None: nobody knows.
         tags
             Further findings by name: a bool (``reference_error``, ``out_of_memory``) is compared as a share of
             conversations, a number (``depth``) as a mean.
         """
-        arm = self._arms.of(decision.session_id) if self._mode == "ab" else CONTROL
-        done = applied.done if isinstance(applied, Receipt) else applied
-        kept = {name: value for name, value in (tags or {}).items() if _is_finite(value)}
-        entry = {"applied": list(done), "ok": ok, "tags": kept}
-        self._write({"kind": "outcome", **self._identity(decision), "arm": arm, **entry})
+        try:
+            arm = self._arms.of(decision.session_id) if self._mode == "ab" else CONTROL
+            kept = {name: value for name, value in (tags or {}).items() if _is_finite(value)}
+            entry = {"applied": _names(applied), "ok": ok, "tags": kept}
+            self._write({"kind": "outcome", **self._identity(decision), "arm": arm, **entry})
+        except Exception as error:
+            tell("rollout_record_failed", error=type(error).__name__)
 
     def close(self) -> None:
         """Close the record."""
@@ -134,12 +135,21 @@ class Rollout:
         try:
             self._file.write(json.dumps(entry, allow_nan=False).encode() + b"\n")
         except (OSError, ValueError, TypeError) as error:
-            structlog.get_logger("stabilitykit").warning("rollout_record_failed", error=type(error).__name__)
+            tell("rollout_record_failed", error=type(error).__name__)
 
 
 def _told(decision: Decision) -> dict[str, Any]:
     return {"state": decision.state, "actions": [action.name for action in decision.actions]}
 
 
+def _names(applied: Receipt | Sequence[str] | str) -> list[str]:
+    if isinstance(applied, str):
+        return [applied]
+    return list(applied.done if isinstance(applied, Receipt) else applied)
+
+
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value))
+    try:
+        return isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value))
+    except OverflowError:  # a whole number that no double holds
+        return False

@@ -152,7 +152,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]
         place = f"{os.fspath(path)}:{number}"
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RecordError(f"{place}: no JSON") from None
         if not isinstance(line, dict):
             raise RecordError(f"{place}: no JSON object")

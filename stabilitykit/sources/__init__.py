@@ -17,7 +17,7 @@ PRODUCERS: Mapping[str, tuple[str, ...]] = {
     "logs": ("prefix_hit_ratio", "kv_usage_ratio", "kv_used_tokens", "generated_tokens_per_s", "preemptions_count",
              "running_requests", "waiting_requests"),
     "markers": (
-        "input_tokens", "context_usage_ratio", "is_history_truncated", "decode_tokens_per_s", "kv_hit_ratio",
+        "input_tokens", "context_usage_ratio", "is_history_truncated", "kv_hit_ratio",
         "output_tokens", "ttft_ms", "itl_ms", "finish_reason",
     ),
     "probes": (

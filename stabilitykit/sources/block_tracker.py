@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.detectors.kv_aging import AGING_MAP, LAST_TIER, SECOND_TIER
+from stabilitykit.errors import UsageError
+from stabilitykit.kernels.block_ids import signed_id, signed_ids
 
 __all__ = ["BlockReport", "BlockTracker", "prefix_blocks"]
 
 Method = Literal["calibrated", "idle", "formula"]
 METHODS: tuple[Method, ...] = ("calibrated", "idle", "formula")
-_HALF = 1 << 63
 _KNOTS = np.linspace(0.0, 1.0, len(AGING_MAP))
 
 
@@ -88,6 +89,15 @@ class BlockTracker:
     backwards
         Requests refused because the clock ran backwards.
 
+    Raises
+    ------
+    UsageError
+        Settings that cannot be.
+
+    Notes
+    -----
+    Block ids are whole numbers of 64 bits, read as signed, as `KVPolicy` has them.
+
     Examples
     --------
     Two chats share a first block; after ten requests of the second the tail of the first has gone stale:
@@ -111,9 +121,9 @@ class BlockTracker:
         capacity: int = 1 << 20,
     ) -> None:
         if method not in METHODS or clock not in ("requests", "seconds") or not window > 0 or capacity < 1:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, window and capacity above 0")
+            raise UsageError(f"method must be one of {', '.join(METHODS)}, window and capacity above 0")
         if method == "calibrated" and clock != "requests":
-            raise ValueError("the map of `calibrated` was measured in requests")
+            raise UsageError("the map of `calibrated` was measured in requests")
         self.backwards = 0
         self._method, self._clock = method, clock
         self._window, self._lag, self._capacity = window, max(lag, window), capacity
@@ -146,7 +156,8 @@ class BlockTracker:
         BlockReport or None
             None when the clock ran backwards: nothing was noted.
         """
-        given = [int(b) for b in block_ids]
+        ids = signed_ids(block_ids)
+        given: list[int] = ids.tolist()
         weight = dict(zip(given, sizes, strict=True)) if sizes is not None else {}
         now = self._now + 1.0 if self._clock == "requests" else float(math.nan if at is None else at)
         if not now >= self._now:
@@ -163,7 +174,6 @@ class BlockTracker:
                 self._blocks.move_to_end(block)
         while len(self._blocks) > self._capacity:
             self._forget(next(iter(self._blocks)))
-        ids = np.array([(b + _HALF) % (2 * _HALF) - _HALF for b in given], np.int64)
         return BlockReport(ids, hits, self.pollution(session), self._tiers(session))
 
     def _note(self, session: Hashable, block: int, parent: int | None, size: float) -> None:
@@ -200,12 +210,13 @@ class BlockTracker:
 
     def evict(self, block: int) -> None:
         """Forget a block that the host evicted; unknown ones are no error."""
+        block = signed_id(block)
         if block in self._blocks:
             self._forget(block)
 
     def age(self, block: int) -> float:
         """Give a block's age in [0, 1], NaN for an unknown block or an unknown age; a pure read."""
-        known = self._blocks.get(block)
+        known = self._blocks.get(signed_id(block))
         if known is None:
             return math.nan
         idle = self._now - known.last

@@ -20,6 +20,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from stabilitykit.errors import UsageError
+
 __all__ = ["EVENTS", "HOP_NS", "HeatMap", "LatencyHeat"]
 
 Event = Literal["sent", "first", "token", "end"]
@@ -95,7 +97,7 @@ class LatencyHeat:
 
     def __init__(self, bins: int = 40, hops: int = 1200, open_requests: int = 4096, reorder: int = 8) -> None:
         if min(bins, hops, open_requests, reorder) < 1:
-            raise ValueError("bins, hops, open_requests and reorder must be at least 1")
+            raise UsageError("bins, hops, open_requests and reorder must be at least 1")
         self.duplicates = self.late = self.unknown = self.dropped = 0
         self._room, self._reorder, self._hops = open_requests, reorder, hops
         self._gaps = np.zeros((hops, bins), np.int64)
@@ -119,11 +121,11 @@ class LatencyHeat:
 
         Raises
         ------
-        ValueError
+        UsageError
             Another event.
         """
         if event not in EVENTS:
-            raise ValueError(f"event must be one of {', '.join(EVENTS)}")
+            raise UsageError(f"event must be one of {', '.join(EVENTS)}")
         if request in self._ended:
             self.late += 1
             return

@@ -26,7 +26,7 @@ class MarkerLog:
     strict_ids
         Refuse session ids that are no UUID of version 4.
     limit
-        Sessions remembered; the one seen longest ago goes first.
+        Sessions remembered, at least one; the one seen longest ago goes first.
 
     Examples
     --------
@@ -38,8 +38,13 @@ class MarkerLog:
     """
 
     strict_ids: bool = False
-    limit: int = 10_000
+    limit: int = attrs.field(default=10_000)
     _last: dict[str, tuple[int, float | None]] = attrs.field(factory=dict)
+
+    @limit.validator
+    def _check_limit(self, _: object, value: int) -> None:
+        if value < 1:
+            raise UsageError("limit: at least one session is remembered")
 
     def mark(self, turn: Turn, decision: Decision | None = None, **options: Any) -> str:
         """Give the line of a turn.
@@ -51,10 +56,10 @@ class MarkerLog:
         """
         before = self._last.get(turn.session_id)
         marker = marker_of(turn, decision, decode_ms_prev=before[1] if before else None, **options)
+        line = format_marker(marker)
         self.check(marker)
-        decoded = finite(turn.itl_ms * max(turn.output_tokens - 1, 0))
-        self._last[turn.session_id] = (marker.turn_id, decoded)
-        return format_marker(marker)
+        self._last[turn.session_id] = (marker.turn_id, _decoding_ms(turn))
+        return line
 
     def check(self, marker: Marker) -> None:
         """Take notice of a marker's ids; raises as ``mark``."""
@@ -88,3 +93,8 @@ class MarkerLog:
             return event
 
         return add
+
+
+def _decoding_ms(turn: Turn) -> float | None:
+    itl_ms, tokens = finite(turn.itl_ms), finite(turn.output_tokens)
+    return None if itl_ms is None or tokens is None else finite(itl_ms * max(tokens - 1, 0))

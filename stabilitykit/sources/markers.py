@@ -7,6 +7,7 @@ replica (``kv_usage_ratio``). Ratios, rates and times have three decimals, round
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -52,9 +53,14 @@ _SAFE = 2**53 - 1
 _TURN = ("input_tokens", "context_usage_ratio", "is_history_truncated", "kv_hit_ratio", "output_tokens", "ttft_ms",
          "itl_ms", "finish_reason")  # fmt: skip
 _HEAD = "stabilitykit.marker"
-_LINE = re.compile(r"stabilitykit\.marker v(\d{1,6}) (\{.*)")
+_LINE = re.compile(r"stabilitykit\.marker v\d{1,6} \{")
 _PLACE = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _MAX_LINE = 8_192
+_MAX_TEXT = 8 * _MAX_LINE
+"""Characters of a line that are read where a JSON logger has wrapped the marker."""
+_MAX_TRIES = 16
+"""Braces before a wrapped marker that are tried as the beginning of the logger's object."""
+_MAX_DIGITS = 20
 
 
 @attrs.frozen(kw_only=True)
@@ -162,8 +168,11 @@ def _plain(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Give a number that JSON has, ``None`` for NaN and the infinities."""
-    return value if value is not None and math.isfinite(value) else None
+    """Give a number that JSON has, ``None`` for NaN, the infinities and what is none."""
+    try:
+        return value if value is not None and math.isfinite(value) else None
+    except (OverflowError, TypeError):  # a whole number that no float64 holds; no number at all
+        return None
 
 
 def render(name: str, value: Any) -> str:
@@ -175,7 +184,7 @@ def render(name: str, value: Any) -> str:
     ('0.062', '"9007199254740992"', 'null', 'null')
     """
     kind = LAYOUT[name]
-    if value is None or (kind in ("decimal", "score", "count") and not math.isfinite(value)):
+    if value is None or (kind in ("decimal", "score", "count") and finite(value) is None):
         return "null"
     if kind == "text":
         return json.dumps(str(value))
@@ -202,15 +211,22 @@ def format_marker(marker: Marker, template: str | None = None) -> str:
     ------
     UsageError
         The template names a field there is not, or breaks the line.
+    RecordError
+        A turn id or a length that ``parse_marker`` would refuse.
 
     Examples
     --------
     >>> format_marker(Marker(session_id='c"\n', turn_id=7, itl_ms=38.04), "id={{ session_id }} itl={{ itl_ms }}")
     'id="c\\"\\n" itl=38.040'
     """
+    if type(marker.turn_id) is not int or len(str(abs(marker.turn_id))) > _MAX_DIGITS:
+        raise RecordError(f"turn_id: no whole number of at most {_MAX_DIGITS} digits")
     if template is None:
         inside = ", ".join(f'"{name}": {render(name, getattr(marker, name))}' for name in FIELDS)
-        return f"{_HEAD} v{VERSION} {{{inside}}}"
+        line = f"{_HEAD} v{VERSION} {{{inside}}}"
+        if len(line) > _MAX_LINE:
+            raise RecordError(f"a marker has at most {_MAX_LINE:,} characters: an id or a name in it is too long")
+        return line
     if not template.isprintable():
         raise UsageError("a template of a marker is one line of printable text")
     unknown = [name for name in _PLACE.findall(template) if name not in LAYOUT]
@@ -222,6 +238,8 @@ def format_marker(marker: Marker, template: str | None = None) -> str:
 def parse_marker(line: str | bytes, *, strict_ids: bool = False) -> Marker | None:
     """Read a marker out of a log line, whatever stands before it; ``None`` when the line holds none.
 
+    Of several the last counts: the host writes it behind what its users have said.
+
     Fields that are missing are unknown, fields this version does not have are passed over: so a reader of a later
     version reads this one, and this one reads what a later version has kept.
 
@@ -231,29 +249,48 @@ def parse_marker(line: str | bytes, *, strict_ids: bool = False) -> Marker | Non
         A marker with a bad field; ``strict_ids``: a session id that is no UUID of version 4.
     """
     text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-    found = _LINE.search(text[:_MAX_LINE])
-    if found is None:
+    record = _last(text[:_MAX_TEXT])
+    if record is None:
         return None
-    if found[2].startswith('{\\"'):
-        return _in_json(text, strict_ids=strict_ids)
-    try:
-        record, _ = json.JSONDecoder().raw_decode(found[2])
-    except (ValueError, RecursionError):
-        raise RecordError("a marker that is no JSON object") from None
     marker = Marker(**{name: _read(name, record.get(name)) for name in FIELDS})
     if strict_ids:
         check_uuid4(marker.session_id)
     return marker
 
 
-def _in_json(text: str, *, strict_ids: bool) -> Marker | None:
-    """Read a marker that a JSON logger has written as a string of its object."""
+def _last(text: str) -> dict[str, Any] | None:
+    """Find the fields of the last marker; what stands inside the texts of one is none."""
+    found, is_broken, at = None, False, 0
+    while match := _LINE.search(text, at, _MAX_LINE):
+        begun = match.end() - 1
+        is_wrapped = text.startswith('{\\"', begun)
+        read = _in_json(text, match.start()) if is_wrapped else _decoded(text[:_MAX_LINE], begun)
+        if read is None:
+            is_broken, at = True, match.end()
+        else:
+            found, at = read[0] or found, read[1]
+    if found is None and is_broken:
+        raise RecordError("a marker that is no JSON object")
+    return found
+
+
+def _decoded(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+    """Decode the object that begins here; gives its end too."""
     try:
-        event = json.loads(text[text.index("{") :])
+        record, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError):
-        raise RecordError("a marker that is no JSON object") from None
-    texts = [v for v in event.values() if isinstance(v, str) and v.startswith(_HEAD)] if isinstance(event, dict) else []
-    return parse_marker(texts[0], strict_ids=strict_ids) if texts else None
+        return None
+    return record, end
+
+
+def _in_json(text: str, before: int) -> tuple[dict[str, Any] | None, int] | None:
+    """Read a marker that a JSON logger has written as a string of its object, which begins before the marker."""
+    for brace in itertools.islice(re.finditer(r"\{", text[:before]), _MAX_TRIES):
+        read = _decoded(text, brace.start())
+        if read is not None and read[1] > before:
+            texts = [value for value in read[0].values() if isinstance(value, str) and value.startswith(_HEAD)]
+            return _last(texts[-1]) if texts else None, read[1]
+    return None
 
 
 _TYPES: Mapping[str, tuple[Any, ...]] = {
@@ -269,9 +306,13 @@ def _read(name: str, given: Any) -> Any:
     if not isinstance(given, _TYPES[kind]) or (isinstance(given, bool) and kind != "bool"):
         raise RecordError(f"{name}: not a {kind}")
     if kind == "turn" and isinstance(given, str):
-        if not re.fullmatch(r"-?\d{1,20}", given, re.ASCII):
+        if not re.fullmatch(rf"-?\d{{1,{_MAX_DIGITS}}}", given, re.ASCII):
             raise RecordError(f"{name}: not a whole number")
         return int(given)
+    if kind == "count" and finite(given) is None:
+        raise RecordError(f"{name}: too great")
+    if kind == "turn" and len(str(abs(given))) > _MAX_DIGITS:
+        raise RecordError(f"{name}: too great")
     if kind not in ("decimal", "score"):
         return given
     try:

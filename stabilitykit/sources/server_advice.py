@@ -14,9 +14,10 @@ _FLAGS = {
     "metrics": {"SGLang": "--enable-metrics", "llama.cpp": "--metrics", "vLLM": "leave out --disable-log-stats"},
     "prefix": {"vLLM": "--enable-prefix-caching", "SGLang": "leave out --disable-radix-cache"},
     "context": {
-        "vLLM": "--max-model-len {wanted}", "SGLang": "--context-length {wanted}", "TGI": "--max-total-tokens {wanted}",
+        "vLLM": "--max-model-len {fits}", "SGLang": "--context-length {fits}", "TGI": "--max-total-tokens {fits}",
         "llama.cpp": "-c {all} -np {slots}", "Ollama": "OLLAMA_CONTEXT_LENGTH={wanted}",
     },
+    "kv": {"vLLM": "--max-model-len {fits}", "SGLang": "--context-length {fits}", "TGI": "--max-total-tokens {fits}"},
     "block": {"vLLM": "--block-size 16", "SGLang": "--page-size 1"},
     "cached": {"vLLM": "--enable-prompt-tokens-details", "SGLang": "--enable-cache-report"},
     "timings": {"vLLM": "--enable-per-request-metrics, and include_metrics in each request"},
@@ -31,7 +32,8 @@ class Advice:
     Parameters
     ----------
     about
-        A word for it: ``metrics``, ``prefix``, ``context``, ``block``, ``cached``, ``timings``.
+        A word for it: ``metrics``, ``prefix``, ``context``, ``kv``, ``block``, ``cached``,
+        ``timings``.
     finding
         What is so, with its number.
     flag
@@ -56,11 +58,18 @@ def advise(facts: ServerFacts, *, wanted_tokens: int, shared_tokens: int | None 
         The beginning that prompts share: system prompt and tools.
     """
     slots = facts.slots or 1
-    filled = {"wanted": wanted_tokens, "slots": slots, "all": wanted_tokens * slots}
+    fits = wanted_tokens if facts.kv_tokens is None else min(wanted_tokens, facts.kv_tokens)
+    filled = {"wanted": wanted_tokens, "fits": fits, "slots": slots, "all": wanted_tokens * slots}
     return [
-        Advice(about, finding, _FLAGS[about].get(facts.server, "").format(**filled))
+        Advice(about, finding, _flag(about, facts, fits).format(**filled))
         for about, finding in _findings(facts, wanted_tokens, shared_tokens)
     ]
+
+
+def _flag(about: str, facts: ServerFacts, fits: int) -> str:
+    if about == "context" and facts.context_tokens is not None and fits <= facts.context_tokens:
+        return ""  # the KV cache has no room for a longer one
+    return _FLAGS[about].get(facts.server, "")
 
 
 def _findings(facts: ServerFacts, wanted: int, shared: int | None) -> Iterator[tuple[str, str]]:
@@ -68,12 +77,13 @@ def _findings(facts: ServerFacts, wanted: int, shared: int | None) -> Iterator[t
         yield "metrics", "there is no page of metrics: load and the KV cache stay unknown"
     if facts.has_prefix_cache is False:
         yield "prefix", "prefix caching is off: every turn reads the whole conversation again"
-    context, block = facts.context_tokens, facts.block_tokens
+    context, block, kv = facts.context_tokens, facts.block_tokens, facts.kv_tokens
     if context is not None and context < wanted:
         whose = f"a slot of {facts.slots} has" if facts.slots else "a conversation has"
-        yield "context", f"{whose} {context} tokens, {wanted} are wanted: longer ones are refused or cut"
-    if facts.kv_tokens is not None and context is not None and facts.kv_tokens < context:
-        yield "context", f"the KV cache holds {facts.kv_tokens} tokens, less than one context of {context}"
+        room = f", the KV cache has room for {kv}" if kv is not None and kv < wanted else ""
+        yield "context", f"{whose} {context} tokens, {wanted} are wanted{room}: longer ones are refused or cut"
+    if kv is not None and context is not None and kv < context:
+        yield "kv", f"the KV cache holds {kv} tokens, less than one context of {context}"
     if block is not None and shared is not None and shared < block:
         yield "block", f"a block has {block} tokens, the shared beginning {shared}: it is never shared"
     elif block is not None and shared is not None and shared % block > shared // 4:

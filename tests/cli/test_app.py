@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from stabilitykit import __version__
-from stabilitykit.cli import check, main
+from stabilitykit.cli import check, health, main
 
 COMMANDS = ("check", "test", "replay", "explain", "rules ls", "rules show", "signals", "warmup", "doctor")
 
@@ -86,3 +86,15 @@ def test_reader_that_goes_away_is_no_error(pack, log):
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
     assert "Broken" not in done.stderr
+
+
+def test_interrupted(run, monkeypatch):
+    """Ctrl-C is said in one word, and has the code of shells."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(health, "scrape", stop)
+    ran = run("health", "http://127.0.0.1:9")
+    assert (ran.code, ran.err) == (130, "stabilitykit: interrupted\n")
+    assert "130 interrupted" in run("--help").out

@@ -195,3 +195,15 @@ def test_the_one_liner_for_llamacpp(root, llama, run):
     rows = run("health", address, "--interval", "0", "--json").records[0]["indicators"]
     (hits,) = [row["value"] for row in rows if row["indicator"] == "prefix hits"]
     assert float(found["prefix_hit_percent"]) == pytest.approx(100 * hits, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("http://[::1",), ("http://127.0.0.1:9", "--timeout", "inf"), ("http://127.0.0.1:9", "--timeout", "1e300"),
+     ("http://127.0.0.1:9", "--interval", "inf")],
+)  # fmt: skip
+def test_wrong_use(run, arguments):
+    """An address that is none, and times no socket can wait, are wrong use."""
+    ran = run("health", *arguments)
+    assert ran.code == 2
+    assert "internal error" not in ran.err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import random
 
 import pytest
 
@@ -61,7 +63,42 @@ def test_own_templates(run, tmp_path):
     assert "did you mean `pause`?" in ran.err
 
 
+@pytest.mark.parametrize(("name", "pack"), [("a.log.gz", gzip.compress), ("a.log.xz", lzma.compress)])
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_log(run, tmp_path, name, pack, damage):
+    """A packed log that breaks off or is damaged is named as that, for `health` as for `logs`; nobody interrupted."""
+    packed = bytearray(pack(random.Random(1).randbytes(20_000) + LOG.encode()))
+    if damage == "cut":
+        del packed[len(packed) // 2 :]
+    else:
+        packed[len(packed) // 2 : len(packed) // 2 + 400] = bytes(400)
+    (path := tmp_path / name).write_bytes(packed)
+    for command in (("logs", "explain"), ("health",)):
+        ran = run(*command, path)
+        assert (ran.code, name in ran.err, "interrupted" in ran.err) == (2, True, False)
+
+
 def test_no_such_log(run, tmp_path):
     """A log that is not there is wrong use."""
     ran = run("logs", "explain", tmp_path / "gone.log")
     assert (ran.code, "gone.log" in ran.err) == (2, True)
+
+
+def test_number_beyond_every_float(run, tmp_path):
+    """A field of 400 digits is absent, as text and as JSON, and the line is still shown."""
+    path = tmp_path / "server.log"
+    path.write_text(f"[ERROR] timeout after {'9' * 400}ms on /v1/chat\n", encoding="utf-8")
+    shown = run("logs", "explain", path)
+    assert (shown.code, "elapsed_ms" in shown.out) == (0, False)
+    found, _ = run("logs", "explain", path, "--json").records
+    assert found["found"][0]["fields"] == {"endpoint": "/v1/chat"}
+
+
+@pytest.mark.parametrize("name", ["fake.gz", "fake.xz"])
+def test_archive_that_is_none(run, tmp_path, name):
+    """Random bytes under the name of an archive are wrong use, not an error of ours."""
+    path = tmp_path / name
+    path.write_bytes(bytes(range(256)))
+    ran = run("logs", "explain", path)
+    assert ran.code == 2
+    assert name in ran.err

@@ -51,3 +51,11 @@ def test_shadow(run, tmp_path):
 def test_no_record(run, tmp_path):
     """A file that is no record is wrong use."""
     assert run("rollout", "report", tmp_path / "none.jsonl").code == 2
+
+
+def test_deeply_nested(run, tmp_path):
+    """A line of JSON deeper than Python reads is no record."""
+    path = tmp_path / "deep.jsonl"
+    path.write_text("[" * 200_000 + "\n")
+    ran = run("rollout", "report", path)
+    assert (ran.code, "deep.jsonl:1: no JSON" in ran.err) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stabilitykit import Turn
@@ -11,6 +12,7 @@ from stabilitykit.actions import ACTIONS
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.carrying_out import Host
 from stabilitykit.mitigations.directives import MITIGATIONS
+from stabilitykit.mitigations.kv import Done
 from tests.integrations.decisions import asking, slow
 
 
@@ -36,6 +38,19 @@ def test_only_what_acted_is_in_the_receipt(tmp_path, caplog):
     assert host.carry_out(slow(engine)).done == ("emit_metric",)
     assert "action=evict_kv error=RuntimeError" in caplog.text
     assert "user" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "acted"),
+    [
+        (None, True), (True, True), (False, False), (np.bool_(False), False),
+        (Done("evict_kv", True, {}), True), (Done("evict_kv", False, {"why": "nothing there"}), False),
+    ],
+)  # fmt: skip
+def test_what_an_adapter_says(tmp_path, given, acted):
+    """A bool, what has `is_done`, or nothing: only what really acted is in the receipt."""
+    host = Host({"evict_kv": lambda asked: given})
+    assert host.carry_out(slow(asking(tmp_path, "{evict_kv: {}}"))).done == (("evict_kv",) if acted else ())
 
 
 def test_names():

@@ -1,7 +1,10 @@
+# ruff: noqa: A002, D102, N802, N803 (the stand-in has NVIDIA's names)
 """Adapters of the machine, on this one: real memory, a real process, real clocks; the GPU's driver is a stand-in."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -109,12 +112,33 @@ class Driver:
     def __init__(self):
         self.said: list[tuple[Any, ...]] = []
 
-    def __getattr__(self, name):
-        def call(*arguments):
-            self.said.append((name.removeprefix("nvmlDevice"), *arguments))
-            return {"nvmlDeviceGetHandleByIndex": f"gpu{arguments[-1:]}", "nvmlDeviceGetMaxClockInfo": 1980}.get(name)
+    def nvmlInit(self):
+        self.said.append(("init",))
 
-        return call
+    def nvmlShutdown(self):
+        self.said.append(("shutdown",))
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return f"gpu {index}"
+
+    def nvmlDeviceGetMaxClockInfo(self, handle, type):
+        assert type == self.NVML_CLOCK_SM
+        return 1980
+
+    def nvmlDeviceSetGpuLockedClocks(self, handle, minGpuClockMHz, maxGpuClockMHz):
+        self.said.append(("set", handle, minGpuClockMHz, maxGpuClockMHz))
+
+    def nvmlDeviceResetGpuLockedClocks(self, handle):
+        self.said.append(("reset", handle))
+
+
+@pytest.mark.parametrize("name", sorted(name for name in vars(Driver) if name.startswith("nvml")))
+def test_the_stand_in_has_the_signatures_of_the_module(name):
+    """Each function that the adapter calls exists in NVIDIA's module and takes the same arguments; the clock too."""
+    pynvml = importlib.import_module("pynvml")
+    real = list(inspect.signature(getattr(pynvml, name)).parameters)
+    assert real == list(inspect.signature(getattr(Driver(), name)).parameters)
+    assert pynvml.NVML_CLOCK_SM == Driver.NVML_CLOCK_SM
 
 
 def test_lower_clocks(monkeypatch):
@@ -124,9 +148,8 @@ def test_lower_clocks(monkeypatch):
     clocks = GpuClocks([3], share=0.5)
     assert clocks(LowerClocks())
     clocks.restore()
-    assert ("SetGpuLockedClocks", "gpu(3,)", 0, 990) in driver.said
-    assert ("ResetGpuLockedClocks", "gpu(3,)") in driver.said
-    assert [name for name, *_ in driver.said if name.startswith("nvml")] == ["nvmlInit", "nvmlShutdown"] * 2
+    lowered = [("init",), ("set", "gpu 3", 0, 990), ("shutdown",)]
+    assert driver.said == [*lowered, ("init",), ("reset", "gpu 3"), ("shutdown",)]
 
 
 def test_lower_clocks_without_a_driver(tmp_path, caplog):

@@ -190,3 +190,80 @@ def test_two_requests_at_once():
     first, second = chat.chat.completions.create(), chat.chat.completions.create()
     assert (list(second), list(first)) == (chunks, chunks)
     assert [decision.turn_id for decision in decisions] == [1, 2]
+
+
+class _Later:
+    """An asynchronous client that gives what it was given."""
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.chat = SimpleNamespace(completions=self)
+
+    async def create(self, **_):
+        return self.reply
+
+
+async def _answers():
+    yield {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}
+
+
+def _later(reply):
+    recorder = TurnRecorder()
+    return recorder, watch(_Later(reply), Engine.load("chat"), session_id="c-1", recorder=recorder)
+
+
+@pytest.mark.parametrize("way", ["cancelled", "closed", "stream dropped"])
+def test_request_that_never_starts(way):
+    """Cancelled before its first step, closed unawaited, or a stream never iterated: no call is left open."""
+
+    async def talk():
+        recorder, chat = _later(_answers())
+        for _ in range(3):
+            request = chat.chat.completions.create(messages=[])
+            if way == "cancelled":
+                task = asyncio.create_task(request)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            elif way == "closed":
+                request.close()
+            else:
+                stream = await request
+                assert recorder.pending_requests == 1
+                del stream
+            assert (len(chat._calls), recorder.pending_requests) == (0, 0)
+
+    asyncio.run(talk())
+
+
+def test_asynchronous_stream_without_close():
+    """An async generator is closed by its own `aclose`."""
+
+    async def talk():
+        recorder, chat = _later(_answers())
+        async with await chat.chat.completions.create(messages=[]) as stream:
+            assert len([chunk async for chunk in stream]) == 1
+        assert (last(chat), recorder.pending_requests) == (1, 0)
+
+    asyncio.run(talk())
+
+
+class _Hostile:
+    """A reply that raises at every look at it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("no")
+
+
+def test_hostile_replies():
+    """A reply that raises when it is looked at, and a stream that cannot be closed, reach the host as they are."""
+    replies = [_Hostile(), iter([{"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}])]
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=lambda **_: replies.pop(0))))
+    recorder = TurnRecorder()
+    chat = watch(client, Engine.load("chat"), session_id="c-1", recorder=recorder)
+    hostile = replies[0]
+    assert chat.chat.completions.create(messages=[]) is hostile
+    assert recorder.pending_requests == 0
+    with chat.chat.completions.create(messages=[]) as stream:
+        assert len(list(stream)) == 1
+    assert last(chat) == 2

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.attention_mask import ATTENTION_MASK
 from stabilitykit.detectors.trace import trace
+from stabilitykit.errors import UsageError
 from stabilitykit.kernels.mask_bits import KINDS
 from stabilitykit.mitigations.masks import (
     first_violation,
@@ -117,6 +118,40 @@ def test_parity_sees_what_the_values_cannot():
     assert not repair_mask(right, parity=parity, **HALVES).was_damaged
 
 
+FORMATS = ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("blocked", ["infinite", "least"])
+def test_additive_in_every_format(kind, blocked):
+    """A right mask of floats stays what it is; damage is named, and mended in the format that was given."""
+    right, least = additive(**HALVES).astype(kind), np.finfo(kind).min
+    assert not repair_mask(right, parity=row_parity(right), **HALVES).was_damaged
+    hidden = np.where(right == 0, 0.0, -np.inf if blocked == "infinite" else least).astype(kind)
+    assert not repair_mask(hidden, **HALVES).was_damaged
+    damaged = hidden.copy()
+    damaged[0, 0], damaged[2, 2] = np.nan, least  # both are seen
+    damaged[0, 4], damaged[0, 6], damaged[4, 1] = -1.5, np.inf, 1.0  # hidden, hidden and out of the window
+    found = repair_mask(damaged, parity=row_parity(hidden), **HALVES)
+    assert (found.odd_cells, found.wrong_cells, found.parity_rows) == (4, 5, 3)
+    assert found.mask.dtype == np.dtype(kind)
+    assert (found.mask == right).all()
+
+
+def test_float32_without_a_cache():
+    """The usual mask of a prompt is right as it is, and not made one of 0 and 1."""
+    mask = np.triu(np.full((3, 3), -np.inf, np.float32), 1)
+    found = repair_mask(mask, cached=0)
+    assert (found.was_damaged, found.mask.tolist()) == (False, mask.tolist())
+
+
+@pytest.mark.parametrize("kind", ["c8", "O", "U1"])
+def test_other_formats(kind):
+    """They are refused, not guessed at."""
+    with pytest.raises(ValueError, match="a mask is bool"):
+        repair_mask(np.zeros((2, 2)).astype(kind), cached=0)
+
+
 @given(st.integers(0, 6), st.integers(1, 6), st.integers(0, 3), st.lists(st.integers(-1, 3), min_size=72, max_size=72))
 def test_a_mask_of_integers(cached, rows, window, noise):
     """Whatever stands in it, the result is the reference, in the same number format; the counts are those of cells."""
@@ -137,7 +172,7 @@ def test_the_sources_repair_would_lose_all_keys():
     other = repair_mask(right, cached=2)
     assert (other.mask.shape, other.wrong_cells) == ((4, 6), 24)
     assert other.mask.dtype == bool
-    with pytest.raises(ValueError, match="two dimensions"):
+    with pytest.raises(UsageError, match="two dimensions"):
         repair_mask([1, 0], cached=0)
 
 

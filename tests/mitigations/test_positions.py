@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.positions import MODES, StoredKeys, compensate_positions, kept_after_shift
 from stabilitykit.mitigations.rotary import Rope, rotated
 
@@ -108,8 +109,26 @@ def test_refusals():
     assert "do not increase" in compensate_positions([3, 2]).why
     refused = compensate_positions(old, is_mla=True)
     assert (refused.positions.tolist(), refused.rotation.tolist()) == (old, [0] * 4)
-    with pytest.raises(ValueError, match="none of absolute"):
+    with pytest.raises(UsageError, match="none of absolute"):
         compensate_positions(old, mode="other")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by", [[1.9] * 4, 1.0, [1, 2], [[1, 2, 3, 4]], [[1], [2], [3], [4]], [2**70] * 4, [None] * 4])
+def test_turns_that_cannot_be(by):
+    """Not cut off and not stretched: whole numbers, one or as many as there are keys."""
+    stored = StoredKeys.of(np.zeros((2, 4, 32)))
+    with pytest.raises(UsageError, match="turn"):
+        stored.turn(by)
+    assert stored.turn([1, 2, 3, 4]).turned.tolist() == [1, 2, 3, 4]
+
+
+def test_positions_and_places_are_whole():
+    """A float is refused, not cut off."""
+    for kept_ in ([0, 1.9], [0.0, 1.0], ["0"], [2**63]):
+        with pytest.raises(UsageError, match="positions are whole"):
+            compensate_positions(kept_)
+    with pytest.raises(UsageError, match="places are whole"):
+        StoredKeys.of(np.zeros((4, 32))).keep([1.9])
 
 
 def test_an_empty_cache():
@@ -122,7 +141,7 @@ def test_an_empty_cache():
 def test_context_shift_as_the_server_does_it(n_keep, n_left, n_discard):
     """The server's own steps on a cache: remove [n_keep, n_keep + n_discard), add -n_discard behind."""
     if n_discard > n_left:
-        with pytest.raises(ValueError, match="cannot be"):
+        with pytest.raises(UsageError, match="cannot be"):
             kept_after_shift(n_keep, n_left, n_discard)
         return
     cache = {token: token for token in range(n_keep + n_left)}  # token -> position

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.rotary import Rope, rotated
 
 ROPES = [
@@ -73,11 +74,17 @@ def test_heads_and_distances_broadcast():
 
 def test_what_cannot_be_turned():
     """Fewer components than the rotary embedding has, an odd number of them, an unknown scaling."""
-    with pytest.raises(ValueError, match="keys of 2 components"):
+    with pytest.raises(UsageError, match="keys of 2 components"):
         rotated([[1.0, 2.0]], 1, Rope(4))
-    with pytest.raises(ValueError, match="even number"):
+    with pytest.raises(UsageError, match="even number"):
         Rope(5)
-    with pytest.raises(ValueError, match="scaling"):
+    with pytest.raises(UsageError, match="layout"):
+        Rope(4, layout="other")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="factor"):
+        Rope(4, factor=0.5)
+    with pytest.raises(UsageError, match="even number"):
+        Rope(0)
+    with pytest.raises(UsageError, match="scaling"):
         Rope(4, scaling="other")  # type: ignore[arg-type]
 
 

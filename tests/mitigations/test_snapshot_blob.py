@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import math
+import zlib
 from typing import Any
 from unittest import mock
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.errors import BlobError
 from stabilitykit.mitigations import snapshot_blob
-from stabilitykit.mitigations.snapshot_blob import export_ring, restore_ring
+from stabilitykit.mitigations.snapshot_blob import _HEAD, _MAGIC, _VERSION, export_ring, restore_ring
 from stabilitykit.mitigations.snapshots import SnapshotRing
 
 
@@ -45,6 +47,66 @@ def test_damage():
             restore_ring(bytes(damaged))
         with pytest.raises(BlobError):
             restore_ring(blob[:at])
+
+
+def forged(body):
+    """Give a blob with any body and the right checksum."""
+    return _HEAD.pack(_MAGIC, _VERSION, zlib.crc32(body)) + body
+
+
+def told_of(ring):
+    """Give what the blob of a ring holds."""
+    return json.loads(zlib.decompress(export_ring(ring)[_HEAD.size :]))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.binary(max_size=30))
+def test_a_right_checksum_over_no_json(body):
+    """Bytes that are not compressed, or hold no JSON, are an error of the blob, whatever the checksum says."""
+    for wrong in (body, zlib.compress(body)):
+        with pytest.raises(BlobError):
+            restore_ring(forged(wrong))
+
+
+@given(JSON, st.sampled_from(["", "keep", "max_bytes", "last", "newest", "older"]), st.integers(0, 5), st.booleans())
+def test_a_right_checksum_over_other_contents(value, field, place, is_missing):
+    """Anything in the place of a field: the ring is refused, or can be gone back in all the way."""
+    told = told_of(a_ring(["one", "two", "three"]))
+    if field in ("newest", "older"):
+        row = told["newest"] if field == "newest" else told["older"][-1]
+        row[place % len(row)] = value
+    elif field and is_missing:
+        del told[field]
+    else:
+        told = told | {field: value} if field else value
+    try:
+        ring = restore_ring(forged(zlib.compress(json.dumps(told).encode())))
+    except BlobError:
+        return
+    for turns in range(5):
+        ring.back(turns)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {}, [], {"keep": 0}, {"keep": 2.5}, {"last": None}, {"newest": 7}, {"newest": None},
+        {"newest": [2, ["x"], "", ""]}, {"newest": [2, [], "", ""]},
+        {"older": [[1, 0, 0]]}, {"older": [[1, -1, 0, "", "", ""]]}, {"older": {"a": 1}},
+        {"older": [[1, 0, 0, "~~", "", ""]]}, {"older": [[1, 0, 0, "VPaz", "VPaz", ""]]},
+    ],
+)  # fmt: skip
+def test_contents_that_no_ring_has(wrong):
+    """Fields that are missing, of another type or that do not fit each other."""
+    told = told_of(a_ring(["one", "two"])) | wrong if wrong else wrong
+    with pytest.raises(BlobError, match="contents"):
+        restore_ring(forged(zlib.compress(json.dumps(told).encode())))
 
 
 def test_other_hyperplanes():

@@ -18,7 +18,8 @@ def measured(name: str) -> bool:
     """Whether a figure is there, is a size, has a target, and is shown as it is kept."""
     figure = json.loads((ROOT / "docs" / "figures.json").read_text(encoding="utf-8"))[name]
     page = (ROOT / "docs" / "explanation" / "hot-path.md").read_text(encoding="utf-8")
-    shown = f"| {figure['what']} | {figure['value']:g} | {figure['target']:g} |"
+    verdict = "met" if figure["value"] <= figure["target"] else "missed"
+    shown = f"| {figure['what']} | {figure['value']:g} | {figure['target']:g} | {verdict} |"
     return math.isfinite(figure["value"]) and figure["value"] > 0 and figure["target"] > 0 and shown in page
 
 

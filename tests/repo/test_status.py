@@ -58,6 +58,15 @@ def test_rows_join_days_and_figures():
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.3, "0.3 (target 0.3)"), (0.31, "0.31 (target 0.3, missed)"), ("many", "many (target 0.3)")]
+)
+def test_a_figure_over_its_target_says_so(value, shown):
+    """Missed is what is above it; a text is compared with nothing."""
+    (row,) = status.rows(FOUND[1:], {}, {"speed": {"value": value, "target": 0.3}})
+    assert row.figure == shown
+
+
 def test_days_survive_a_round_trip():
     """The day of a row that was not run again is read back from the page."""
     page = status.HEAD + status.Row("c", ("tests/t.py::test_a", "tests/t.py::test_b"), "", "2026-01-31").text()

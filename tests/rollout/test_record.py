@@ -104,6 +104,20 @@ def test_the_one_on_trial_fails(tmp_path, quiet, caplog):
     assert list(lines(path)[1]["decided"]) == [CONTROL]
 
 
+def test_an_outcome_never_raises(tmp_path, trial, quiet, caplog):
+    """A number beyond doubles is left out, one name stands alone, and what is no decision is logged."""
+    path = tmp_path / "r.jsonl"
+    with Rollout(quiet, trial, path, Arms(b"key"), mode="ab") as rollout:
+        decision = rollout.evaluate(Turn(session_id="a", itl_ms=1.0))
+        rollout.outcome(decision, "trim_context", tags={"depth": 10**400, "fine": True})
+        rollout.outcome(None)  # type: ignore[arg-type]
+        rollout.outcome(decision, tags=7)  # type: ignore[arg-type]
+        rollout.outcome(decision, 7)  # type: ignore[arg-type]
+    *_, last = lines(path)
+    assert (last["kind"], last["applied"], last["tags"]) == ("outcome", ["trim_context"], {"fine": True})
+    assert caplog.text.count("rollout_record_failed") == 3
+
+
 def test_a_closed_record(tmp_path, trial, quiet):
     """A record that cannot be written costs no decision; values that are no JSON number are left out."""
     path = tmp_path / "r.jsonl"

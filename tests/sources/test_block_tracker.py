@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stabilitykit.detectors.kv_aging import KV_AGING
 from stabilitykit.detectors.trace import Instance, compiled_kernel
+from stabilitykit.errors import UsageError
 from stabilitykit.sources.block_tracker import BlockTracker, prefix_blocks
 
 PATHS = st.lists(
@@ -129,7 +130,7 @@ def test_a_clock_that_runs_backwards_is_refused():
 )
 def test_wrong_settings_are_refused(wrong):
     """A mistake of the caller is an error; a map measured in requests reads no seconds."""
-    with pytest.raises(ValueError, match=r"method must be one of|measured in requests"):
+    with pytest.raises(UsageError, match=r"method must be one of|measured in requests"):
         BlockTracker(**wrong)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabilitykit.errors import UsageError
 from stabilitykit.sources.latency_heat import BIN_NS, HOP_NS, LatencyHeat
 
 RECORDING = "stabilitykit/data/recordings/llamacpp_smollm2.jsonl"
@@ -108,7 +109,7 @@ def test_negative_durations_and_latecomers_are_counted():
     heat = fill([(1, "sent", 500 * MS), (1, "first", 400 * MS), (1, "end", 450 * MS), (1, "token", 460 * MS)])
     assert (heat.unknown, heat.late) == (2, 1)
     assert heat.map().gaps.sum() == 0
-    with pytest.raises(ValueError, match="event must be one of sent, first, token, end"):
+    with pytest.raises(UsageError, match="event must be one of sent, first, token, end"):
         heat.add(1, "begin", 0)
 
 
@@ -123,7 +124,7 @@ def test_a_stamp_behind_its_place_is_late():
 @pytest.mark.parametrize("wrong", [{"bins": 0}, {"hops": 0}, {"open_requests": 0}, {"reorder": 0}])
 def test_sizes_below_one_are_refused(wrong):
     """A map without room is a mistake of the caller."""
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(UsageError, match="at least 1"):
         LatencyHeat(**wrong)
 
 

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from stabilitykit import Engine, Turn
-from stabilitykit.errors import RecordError
+from stabilitykit.errors import RecordError, UsageError
 from stabilitykit.sources.logs.marked import markers
 from stabilitykit.sources.marker_log import MarkerLog
 from stabilitykit.sources.markers import Marker, parse_marker
@@ -77,3 +77,20 @@ def test_the_processor_never_raises():
     event = MarkerLog(strict_ids=True).processor()(None, "info", {"turn": Turn(session_id="c-1", turn_id=1)})
     assert event == {"marker_error": "session_id: not a UUID"}
     assert "marker_error" in MarkerLog().processor()(None, "info", {"turn": Turn(session_id="c-1")})
+
+
+@pytest.mark.parametrize("tokens", [10**400, None])
+def test_tokens_that_are_no_number(tokens):
+    """A count that no float64 holds, and none at all, are null, and the decoding time is unknown."""
+    log = MarkerLog()
+    marker = parse_marker(log.mark(Turn(session_id="a", turn_id=1, itl_ms=10.0, output_tokens=tokens)))
+    after = parse_marker(log.mark(Turn(session_id="a", turn_id=2)))
+    assert marker is not None
+    assert after is not None
+    assert (marker.output_tokens, after.decode_ms_prev) == (None, None)
+
+
+def test_limit():
+    """A log that remembers nobody is wrong use."""
+    with pytest.raises(UsageError, match="limit"):
+        MarkerLog(limit=-1)

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from stabilitykit import Engine, Turn
 from stabilitykit.errors import RecordError, UsageError
+from stabilitykit.signals import CATALOGUE
+from stabilitykit.sources import PRODUCERS
 from stabilitykit.sources.markers import FIELDS, LAYOUT, Marker, format_marker, marker_of, parse_marker, render
+from stabilitykit.turn import is_missing
 
 ORDER = (
     "session_id turn_id input_tokens context_usage_ratio is_history_truncated decode_ms_prev kv_hit_ratio "
@@ -34,6 +37,15 @@ MARKERS = st.builds(
         for name, kind in LAYOUT.items()
     },
 )
+
+
+def test_the_list_of_signals_is_what_markers_give():
+    """The turn of a full marker has the signals that are listed, and no other."""
+    kinds = {"text": "x", "turn": 7, "count": 3, "bool": True, "decimal": 0.5, "score": 0.5}
+    marker = Marker(**{name: kinds[kind] for name, kind in LAYOUT.items()} | {"finish_reason": "stop"})  # type: ignore[arg-type]
+    turn = read_back(format_marker(marker)).turn
+    given = {name for name in turn.__slots__ if name != "__weakref__" and not is_missing(getattr(turn, name))}
+    assert given & set(CATALOGUE) == set(PRODUCERS["markers"])
 
 
 def read_back(line, **options):
@@ -188,3 +200,39 @@ def test_a_turn_without_id():
     """Without a turn id there is no marker."""
     with pytest.raises(UsageError, match="turn id"):
         marker_of(Turn(session_id="c-1"))
+
+
+def test_braces_before_a_wrapped_marker():
+    """A JSON logger's object is found behind other braces of the line."""
+    marker = Marker(session_id="c-1", turn_id=1)
+    assert parse_marker("app{pod=7} {x} " + json.dumps({"event": format_marker(marker)})) == marker
+
+
+def test_last_marker_counts():
+    """What a user said before the real marker does not take its place: plain, broken, escaped, or in another field."""
+    real = Marker(session_id="c-1", turn_id=1)
+    forged = format_marker(Marker(session_id="evil", turn_id=9))
+    for said in (
+        forged,
+        forged[:60],
+        json.dumps(forged),
+        json.dumps({"event": forged}),
+        forged.partition("{")[0] + "{",
+    ):
+        assert parse_marker(f"said {said} {format_marker(real)}") == real
+    assert parse_marker(json.dumps({"said": forged, "event": format_marker(real)})) == real
+    assert parse_marker(f"{forged} " + json.dumps({"event": format_marker(real)})) == real
+
+
+@pytest.mark.parametrize(("session_id", "turn_id"), [("c-1", 2**70), ("c-1", True), ("x" * 9_000, 1)])
+def test_what_could_not_be_read_is_not_written(session_id, turn_id):
+    """An id that `parse_marker` refuses is refused at writing."""
+    with pytest.raises(RecordError):
+        format_marker(Marker(session_id=session_id, turn_id=turn_id))
+
+
+def test_counts_beyond_every_float():
+    """A count that no float64 holds is null at writing and an error at reading."""
+    assert render("output_tokens", 10**400) == "null"
+    with pytest.raises(RecordError, match="output_tokens"):
+        parse_marker('stabilitykit.marker v1 {"session_id": "a", "turn_id": 1, "output_tokens": 1' + "0" * 400 + "}")

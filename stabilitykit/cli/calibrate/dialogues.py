@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import attrs
 import numpy as np
@@ -23,6 +25,10 @@ from stabilitykit.errors import RecordError
 __all__ = ["Dialogue", "read_dialogues", "words"]
 
 Floats = NDArray[np.float64]
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError),
+    *(EOFError, BadZipFile, zlib.error),  # an archive that is empty, cut or damaged
+)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
@@ -80,7 +86,7 @@ def read_dialogues(
         A file that is not laid out like that, without any text of it.
     """
     try:
-        with np.load(embeddings, allow_pickle=False) as file:
+        with embeddings.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             rows = np.asarray(file["E"], np.float64)
             counts = [int(n) for n in file["n_turns"]]
             is_user = np.asarray(file["is_user"]) > 0 if "is_user" in file else np.ones(len(rows), bool)
@@ -94,7 +100,7 @@ def read_dialogues(
         ):
             raise ValueError("its arrays do not fit together")
         told = _told(turns, counts) if turns else [[{}] * n for n in counts]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise RecordError(f"{embeddings.name}: no labelled dialogues: {type(error).__name__}: {error}"[:300]) from None
     rows /= np.where(norms > 0, norms, 1.0)
     ends = np.cumsum(counts)

@@ -18,8 +18,8 @@ from stabilitykit.errors import RecordError, UsageError
 __all__ = ["Change", "compare", "diff"]
 
 _DRAWS = 1_000
-_LEAST = 2
-"""Conversations of one load that an interval wants."""
+_LEAST = 8
+"""Conversations of one load that an interval wants: a bootstrap of fewer is too narrow."""
 Talk = Sequence[Mapping[str, Any]]
 _NEEDED = ("ttft_ms", "itl_ms", "input_tokens", "cached_tokens", "output_tokens")
 
@@ -57,7 +57,8 @@ class Change:
     change
         after / before - 1; of a share the difference.
     interval
-        95 % of the change, over conversations drawn anew; ``None`` where these are too few.
+        95 % of the change, over conversations drawn anew; ``None`` where these are too few, and of tokens/s: a load
+        has one duration, which no drawing of its conversations changes.
     """
 
     figure: str
@@ -77,10 +78,10 @@ def diff(
     after: Annotated[Path, typer.Argument(metavar="B.json", help="Figures of the other.")],
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Compare two probes: tokens a second, first token, gaps, cache hits, each with a 95 % interval of its change.
+    """Compare two probes: tokens a second, first token, gaps, cache hits, and 95 % intervals of their changes.
 
-    The interval is over conversations: it says how far these could differ by chance within one run, and nothing of
-    what else the machine did in another.
+    The intervals are over conversations, 8 or more a load: they say how far these could differ by chance within one
+    run, and nothing of what else the machine did in another. Tokens a second have none: a run has one value.
     """
     first, second = read_probe(before), read_probe(after)
     if first.prompts != second.prompts:
@@ -94,7 +95,7 @@ def diff(
         return
     rows = [
         (c.figure, _shown(c, c.before), _shown(c, c.after), _relative(c, c.change), _between(c),
-         "yes" if c.is_sure else "no" if c.interval else "too few conversations")
+         _verdict(c))
         for c in changes
     ]  # fmt: skip
     table(("figure", "A", "B", "change", "95 % of it", "beyond chance"), rows)
@@ -119,7 +120,7 @@ def read_probe(path: Path) -> Probe:
         return Probe(told, str(prompts["sha256"]), list(talks.values()), float(figures["seconds"]))
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or type(error).__name__}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, RecordError):
             raise
         raise RecordError(f"{path}: no figures of a probe ({type(error).__name__})") from None
@@ -136,7 +137,7 @@ def _change(
 ) -> Change:
     before, after = figure(a.talks, a.seconds), figure(b.talks, b.seconds)
     change = _apart(name, before, after)
-    if change is None or min(len(a.talks), len(b.talks)) < _LEAST:
+    if change is None or name in _ONCE or min(len(a.talks), len(b.talks)) < _LEAST:
         return Change(name, before, after, change, None)
     apart = []
     for _ in range(_DRAWS):
@@ -188,6 +189,18 @@ _FIGURES: Mapping[str, Callable[[Sequence[Talk], float], float | None]] = {
     "cache hits": _hits,
 }
 _RATIOS = ("cache hits",)
+_ONCE = ("tokens/s",)
+"""Of a whole load, over its one duration."""
+
+
+def _verdict(change: Change) -> str:
+    if change.change is None:
+        return "-"
+    if change.figure in _ONCE:
+        return "one value a load"
+    if change.interval is None:
+        return "too few conversations"
+    return "yes" if change.is_sure else "no"
 
 
 def _shown(change: Change, value: float | None) -> str:

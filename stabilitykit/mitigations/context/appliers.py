@@ -56,8 +56,10 @@ def insert_summary(messages: Sequence[Message], action: Action, lent: Lent) -> O
     told = [m for m in messages[: max(upto, 0)] if role_of(m) not in SYSTEM]
     budget = int(action.params.get("budget", SUMMARY_TOKENS))
     if lent.context_window_tokens:
-        free = lent.context_window_tokens - sum(index.count(m) for m in messages if not is_anchor(m))
-        budget = min(budget, free // 2)
+        size = [(index.count(m), is_anchor(m)) for m in messages]
+        free = lent.context_window_tokens - sum(tokens for tokens, is_old in size if not is_old)
+        had = sum(tokens for tokens, is_old in size if is_old)  # a new one need not be smaller
+        budget = min(budget, max(free // 2, had))
     anchor = make_anchor(told, budget, index, lent.summarise)
     if anchor is None:
         return Outcome(messages, False, {"why": "there is nothing to summarise in so few tokens"})

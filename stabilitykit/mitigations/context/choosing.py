@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,31 +33,35 @@ def cover(
 ) -> int:
     """Add the unit with the most worth not yet held, over the root of its tokens, until nothing fits.
 
-    Over the root: over the tokens themselves many small units crowd out the long results that hold most (measured by
-    ``benchmarks/subjects/context.py``).
+    Over the root: over the tokens themselves many small units crowd out the long results that hold most.
 
     Parameters
     ----------
     holds
         The values of each unit, as places in ``worth``.
     """
-    units = len(holds)
-    held = np.zeros((units, len(worth)), np.float64)
-    for k, values in enumerate(holds):
-        held[k, list(values)] = 1.0
-    left = worth.copy()
+    left = worth.tolist()
+    root = np.sqrt(np.maximum(np.asarray(cost, np.float64), 1.0)).tolist()
+
+    def gain(k: int) -> float:
+        return float((sum(left[v] for v in holds[k]) + 1e-9) / root[k])
+
     for k in kept:
-        left[held[k] > 0] = 0.0
-    prices = np.asarray(cost, np.float64)
-    root = np.sqrt(np.maximum(prices, 1.0))
-    is_out = np.ones(units, bool)
-    is_out[list(kept)] = False
-    while True:
-        gain = np.where(is_out & (prices <= room), (held @ left + 1e-9) / root, -1.0)
-        best = units - 1 - int(np.argmax(gain[::-1])) if units else -1
-        if best < 0 or gain[best] < 0:
-            return room
-        kept.add(best)
-        is_out[best] = False
-        room -= cost[best]
-        left[held[best] > 0] = 0.0
+        for v in holds[k]:
+            left[v] = 0.0
+    # What a unit adds only falls while others are taken: the first of the queue whose figure still holds is the best.
+    queue = [(-gain(k), -k) for k in range(len(holds)) if k not in kept and cost[k] <= room]
+    heapify(queue)
+    while queue:
+        known, k = -queue[0][0], -queue[0][1]
+        if cost[k] > room:
+            heappop(queue)
+        elif (now := gain(k)) < known:
+            heapreplace(queue, (-now, -k))
+        else:
+            heappop(queue)
+            kept.add(k)
+            room -= cost[k]
+            for v in holds[k]:
+                left[v] = 0.0
+    return room

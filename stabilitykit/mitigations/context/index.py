@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ class ContextIndex:
     def _clear(self) -> None:
         self.words = shared_vocabulary()
         self.texts: list[str] = []
-        self._seen: list[tuple[Message, Any, int]] = []
+        self._seen: list[tuple[Any, str | None]] = []
         self.codes = np.empty(0, np.int32)
         self.place = np.empty(0, np.int32)
         self.tokens: NDArray[np.int64] = np.empty(0, np.int64)
@@ -65,7 +66,7 @@ class ContextIndex:
         new = messages[first:]
         if not new:
             return
-        self._seen += [(m, m.get("content"), len(m)) for m in new]
+        self._seen += [(m.get("role"), _print(m)) for m in new]
         texts = list(map(_said, new))
         self.texts += texts
         codes = self.words.read(" \0 ".join(texts) + " \0")
@@ -124,16 +125,15 @@ class ContextIndex:
         return max(0, int(self.count_tokens(text)))
 
     def _is_same(self, k: int, message: Message) -> bool:
-        """Compare by identity where that settles it: only a plain text cannot have been changed in place."""
-        known, content, size = self._seen[k]
-        if (
-            message is known
-            and content is message.get("content")
-            and type(content) is str
-            and size == len(message) == 2
-        ):
-            return True
-        return bool(message.get("role") == known.get("role") and _said(message) == self.texts[k])
+        """Compare with what was read: images and calls count, and a message may have been changed in place."""
+        return bool((message.get("role"), _print(message)) == self._seen[k] and _said(message) == self.texts[k])
+
+
+def _print(message: Message) -> str | None:
+    """Give what tells a message from others beyond role and text; None where there is nothing beyond them."""
+    if len(message) == 2 and type(message.get("content")) is str:
+        return None
+    return json.dumps(message, sort_keys=True, default=repr)
 
 
 def _said(message: Message) -> str:

@@ -7,17 +7,9 @@ References
 
 from __future__ import annotations
 
-import re
-
 __all__ = ["stem"]
 
-_C, _V = "(?:[^aeiouy]|(?<=[aeiou])y|^y)", "(?:[aeiou]|(?<=[^aeiou])y)"
-_SOME = re.compile(rf"{_C}*(?:{_V}+{_C}+){{1}}")
-_MORE = re.compile(rf"{_C}*(?:{_V}+{_C}+){{2}}")
-_ONE = re.compile(rf"{_C}*{_V}+{_C}+{_V}*\Z")
-_VOWEL = re.compile(_V)
-_SHORT = re.compile(rf".*{_C}{_V}(?![wxy]){_C}\Z")
-_DOUBLE = re.compile(r".*([^aeiouylsz])\1\Z")
+_KINDS = str.maketrans({chr(k): "v" if chr(k) in "aeiou" else "c" for k in range(97, 123)})
 _STEP2 = (
     ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("abli", "able"),
     ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"),
@@ -31,6 +23,24 @@ _STEP4 = (
 )  # fmt: skip
 
 
+def _shape(word: str) -> str:
+    """Write v for a vowel and c for a consonant; y is a vowel behind a consonant."""
+    kinds = word.translate(_KINDS)
+    if "y" in word:
+        for k in range(1, len(word)):
+            if word[k] == "y" and kinds[k - 1] == "c":
+                kinds = kinds[:k] + "v" + kinds[k + 1 :]
+    return kinds
+
+
+def _measure(root: str) -> int:
+    return _shape(root).count("vc")
+
+
+def _is_short(root: str) -> bool:
+    return _shape(root).endswith("cvc") and root[-1] not in "wxy"
+
+
 def stem(word: str) -> str:
     """Give the stem of a word in lower case.
 
@@ -42,13 +52,13 @@ def stem(word: str) -> str:
     if len(word) < 3:
         return word
     word = _participle(_plural(word))
-    if word.endswith("y") and _VOWEL.search(word, 0, len(word) - 1):
+    if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
     word = _replaced(_replaced(word, _STEP2), _STEP3)
     for suffix in _STEP4:
         if word.endswith(suffix):
             cut = 3 if suffix in ("sion", "tion") else len(suffix)
-            if _MORE.match(word[:-cut]):
+            if _measure(word[:-cut]) > 1:
                 word = word[:-cut]
             break
     return _ending(word)
@@ -62,15 +72,15 @@ def _plural(word: str) -> str:
 
 def _participle(word: str) -> str:
     if word.endswith("eed"):
-        return word[:-1] if _SOME.match(word[:-3]) else word
+        return word[:-1] if _measure(word[:-3]) else word
     for suffix in ("ed", "ing"):
         root = word[: -len(suffix)]
-        if word.endswith(suffix) and _VOWEL.search(root):
+        if word.endswith(suffix) and "v" in _shape(root):
             if root.endswith(("at", "bl", "iz")):
                 return root + "e"
-            if _DOUBLE.match(root):
+            if len(root) > 1 and root[-1] == root[-2] and root[-1] not in "aeioulsz":
                 return root[:-1]
-            return root + "e" if _ONE.match(root) and not _MORE.match(root) and _SHORT.match(root) else root
+            return root + "e" if _measure(root) == 1 and _is_short(root) else root
         if word.endswith(suffix):
             return word
     return word
@@ -80,13 +90,13 @@ def _replaced(word: str, table: tuple[tuple[str, str], ...]) -> str:
     for suffix, new in table:
         if word.endswith(suffix):
             root = word[: -len(suffix)]
-            return root + new if _SOME.match(root) else word
+            return root + new if _measure(root) else word
     return word
 
 
 def _ending(word: str) -> str:
     if word.endswith("e"):
         root = word[:-1]
-        if _MORE.match(root) or (_SOME.match(root) and not _SHORT.match(root)):
+        if (size := _measure(root)) > 1 or (size == 1 and not _is_short(root)):
             word = root
-    return word[:-1] if word.endswith("ll") and _MORE.match(word[:-1]) else word
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word

@@ -7,18 +7,20 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.context.words import IS_CJK, STEM
 
-__all__ = ["bm25", "is_cjk", "neighbours", "standard", "uniqueness"]
+__all__ = ["MEANING", "SENTENCES", "TURNS", "bm25", "is_cjk", "neighbours", "standard", "uniqueness"]
 
 Scores = NDArray[np.float64]
 K1, B = 1.2, 0.5
-TURNS, SENTENCES = (0.5, 0.3, 0.15), (0.3, 0.2)
-"""What a neighbour lends, by distance: among turns of a dialogue, and among the sentences of a Chinese text."""
+TURNS, SENTENCES, MEANING = (0.5, 0.3, 0.15), (0.3, 0.2), (0.3, 0.15, 0.1)
+"""What a neighbour lends, by distance: words among turns, words among Chinese sentences, embeddings."""
 
 
 def bm25(index: ContextIndex, query: str) -> Scores:
@@ -59,10 +61,10 @@ def is_cjk(index: ContextIndex) -> bool:
     return len(index.codes) > 0 and bool(index.words.facts[index.codes, IS_CJK].mean() > 0.5)
 
 
-def neighbours(index: ContextIndex, scores: Scores) -> Scores:
+def neighbours(scores: Scores, shares: Sequence[float]) -> Scores:
     """Let every message lend to those around it: an answer rarely repeats the words of its question."""
     found = scores.copy()
-    for distance, share in enumerate(SENTENCES if is_cjk(index) else TURNS, 1):
+    for distance, share in enumerate(shares, 1):
         found[distance:] += share * scores[:-distance]
         found[:-distance] += share * scores[distance:]
     return found

@@ -27,7 +27,7 @@ def _share(instance: Policy, attribute: attrs.Attribute[float], value: float) ->
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """How a cut is made. The defaults are the measured best; ``Policy.of_source()`` is the way of the source.
+    """How a cut is made. Defaults were chosen on recorded dialogues; ``Policy.of_source()`` is the source's way.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Policy:
     """
 
     window_tokens: int = 512
-    window_share: float = attrs.field(default=0.125, validator=_share)
+    window_share: float = attrs.field(default=0.0625, validator=_share)
     anchors: int = 3
     anchor_weight: float = 1.0
     worth_weight: float = 0.2
@@ -79,13 +79,16 @@ def relevance_of(index: ContextIndex, query: str, scorer: str = "auto", asked: i
         rows = _word_vectors(index) if vectors is None else vectors
         return relevance.standard(relevance.uniqueness(rows, len(rows) - 1))
 
-    def smoothed(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def smoothed(scores: NDArray[np.float64], shares: Sequence[float]) -> NDArray[np.float64]:
         if asked >= 0:
             scores[asked] = np.delete(scores, asked).mean() if len(scores) > 1 else 0.0
-        return relevance.standard(relevance.neighbours(index, scores))
+        return relevance.standard(relevance.neighbours(scores, shares))
 
-    found = smoothed(relevance.bm25(index, query))
-    return found if vectors is None else found + smoothed(vectors @ index.embedded([query])[0])
+    shares = relevance.SENTENCES if relevance.is_cjk(index) else relevance.TURNS
+    found = smoothed(relevance.bm25(index, query), shares)
+    if vectors is None:
+        return found
+    return found + smoothed(vectors @ index.embedded([query])[0], relevance.MEANING)
 
 
 def _word_vectors(index: ContextIndex) -> NDArray[np.float64]:

@@ -28,8 +28,10 @@ Summarise = Callable[[Sequence[Message], int], str]
 
 def is_anchor(message: Message) -> bool:
     """Tell whether a message is a summary that was put there by a trim."""
+    if message.get("name") != ANCHOR_NAME:
+        return False
     content = message.get("content")
-    return message.get("name") == ANCHOR_NAME and isinstance(content, str) and content.startswith(_HEAD)
+    return isinstance(content, str) and content.startswith(_HEAD)
 
 
 def _anchor(text: str) -> Message:
@@ -57,7 +59,7 @@ def extract(messages: Sequence[Message], budget_tokens: int, index: ContextIndex
     own.sync([{"role": "user", "content": line} for line in lines])
     cost = own.tokens.tolist()
     kept: set[int] = set()
-    fill(by_score(log_worth(own) - 0.5 * np.log(np.maximum(own.tokens, 1))), cost, budget_tokens, kept)
+    fill(by_score(log_worth(own) - np.log(np.maximum(own.tokens, 1))), cost, budget_tokens, kept)
     return "\n".join(lines[k] for k in sorted(kept))
 
 

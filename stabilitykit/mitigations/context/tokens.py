@@ -1,8 +1,8 @@
-"""Tokens of a text without a tokenizer: an estimate that errs on the high side for most vocabularies.
+"""Tokens of a text without a tokenizer: an estimate, not compared with any one vocabulary.
 
 A word of Latin letters is one token for each eight letters begun, of any other alphabet one for each three; digits are
 one for each three; a Chinese, Japanese or Korean character, and a mark, is one. Hosts that know better lend their own
-counter. ``benchmarks/subjects/context.py`` prints what the estimate is against a real tokenizer's count.
+counter.
 """
 
 from __future__ import annotations

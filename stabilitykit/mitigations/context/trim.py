@@ -36,7 +36,7 @@ from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["Trimmed", "trim"]
 
-_LAST = 0.25
+_LAST = 0.2
 """The last thing said stays, too, unless it takes more of the budget than this share."""
 
 
@@ -120,7 +120,8 @@ def trim(
     cut = _Cut(0, ())
     if before > budget_tokens:
         cut = known if known is not None else cut
-        if not cut.upto or sum(p.tokens for p in cut.parts) + sum(tokens[cut.upto :]) > budget_tokens:
+        over = sum(p.tokens for p in cut.parts) + sum(tokens[cut.upto :]) > budget_tokens
+        if not cut.upto or over or _parts_a_pair(cut, messages):
             cut = _Cut(len(messages), _cut(messages, budget_tokens, policy, query, index, summarise))
     parts = cut.parts + tuple(map(_Part, range(cut.upto, len(messages)), messages[cut.upto :], tokens[cut.upto :]))
     after = sum(p.tokens for p in parts)
@@ -130,6 +131,11 @@ def trim(
     dropped = len(messages) - len(kept)
     prefix = _prefix_tokens(stood, parts)
     return Trimmed([p.message for p in parts], kept, dropped, before, after, prefix, after <= budget_tokens)
+
+
+def _parts_a_pair(cut: _Cut, messages: Sequence[Message]) -> bool:
+    """Tell whether an earlier cut dropped the call of a result that has come since."""
+    return any(u.is_broken for u in read_units([*(p.message for p in cut.parts), *messages[cut.upto :]]))
 
 
 def _prefix_tokens(stood: Sequence[Message], parts: Sequence[_Part]) -> int:
@@ -170,7 +176,7 @@ def _cut(
     known = index.tokens.tolist()
     tokens = [t if b is m else index.count(b) for b, m, t in zip(bare, messages, known, strict=True)]
     units = read_units(messages)
-    cost = [sum(tokens[k] for k in u.members) for u in units]
+    cost = [tokens[u[0][0]] if len(u[0]) == 1 else sum(tokens[k] for k in u[0]) for u in units]
     own = index.texts[asked] if asked >= 0 else ""
     job = _Job(
         bare, tokens, units, cost, own if query is None else query, asked if query is None else -1, policy, index
@@ -180,7 +186,11 @@ def _cut(
     kept = {k for k, m in enumerate(first) if m == asked or role_of(messages[m]) in SYSTEM}
     out = {k for k, u in enumerate(units) if u.is_broken or (policy.summary_tokens and is_summary[first[k]])}
     spent = sum(cost[k] for k in kept)
-    reserved = min(policy.summary_tokens, max(budget - spent, 0) // 4)
+    free = max(budget - spent, 0)
+    had = sum(tokens[k] for k in range(len(messages)) if is_summary[k])
+    reserved = min(
+        policy.summary_tokens, max(free // 4, min(had, free // 2))
+    )  # facts of an earlier one have room again
     urgent = [k for k, m in enumerate(first) if is_summary[m] or (k == len(units) - 1 and cost[k] <= _LAST * budget)]
     fill((k for k in urgent if k not in out), cost, budget - spent - reserved, kept)
     room = int(policy.low_water * budget) - reserved - sum(cost[k] for k in kept)

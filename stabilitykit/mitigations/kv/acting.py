@@ -22,6 +22,8 @@ from typing import Any
 import attrs
 
 from stabilitykit.actions import Action
+from stabilitykit.errors import UsageError
+from stabilitykit.mitigations.directives import Directive, EvictKv, QuantizeKv, TierKv, directive
 from stabilitykit.mitigations.kv.policy import KVPolicy
 from stabilitykit.mitigations.kv.quantize import Precision
 from stabilitykit.mitigations.kv.tiers import TierMap
@@ -63,24 +65,32 @@ class Done:
     details: Mapping[str, Any]
 
 
-def carry_out(action: Action, cache: KVCache) -> Done:
+def carry_out(action: Action | Directive, cache: KVCache) -> Done:
     """Carry out ``evict_kv``, ``tier_kv`` or ``quantize_kv``.
+
+    Parameters
+    ----------
+    action
+        As the decision has it, or as a ``Host`` hands it over.
+    cache
+        What it acts on.
 
     Raises
     ------
-    ValueError
+    UsageError
         Any other action: the host's own to carry out.
     """
-    if action.name not in CARRIERS:
-        raise ValueError(f"{action.name!r} is none of {', '.join(CARRIERS)}")
-    return CARRIERS[action.name](action, cache)
+    name = action.action if isinstance(action, Directive) else action.name
+    if name not in CARRIERS:
+        raise UsageError(f"{name!r} is none of {', '.join(CARRIERS)}")
+    return CARRIERS[name](action if isinstance(action, Directive) else directive(action), cache)
 
 
-def _evict(action: Action, cache: KVCache) -> Done:
+def _evict(asked: EvictKv, cache: KVCache) -> Done:
     """Evict a share of a tier: leaves first, then what they stood on if it is of that tier too."""
-    tier = int(action.params["tier"])
+    tier = int(asked.tier)
     there = [block for block in cache.tiers.inside(tier) if block in cache.policy]
-    wanted = math.ceil(float(action.params["share"]) * len(there))
+    wanted = math.ceil(asked.share * len(there))
     evicted: list[int] = []
     found = True
     while found and len(evicted) < wanted:
@@ -91,35 +101,39 @@ def _evict(action: Action, cache: KVCache) -> Done:
         evicted += dropped
         found = bool(dropped)
     details: dict[str, Any] = {"evicted": tuple(evicted), "kept": len(there) - len(evicted)}
-    if not evicted:
-        details["why"] = "no block of that tier is cached" if not there else "all of that tier are in use"
-    return Done(action.name, bool(evicted), details)
+    if not there:
+        details["why"] = "no block of that tier is cached"
+    elif not wanted:
+        details["why"] = "a share of 0 asks for none"
+    elif not evicted:
+        details["why"] = "each block of that tier is pinned or carries one that stays"
+    return Done(asked.action, bool(evicted), details)
 
 
-def _tier(action: Action, cache: KVCache) -> Done:
+def _tier(asked: TierKv, cache: KVCache) -> Done:
     """Move the blocks whose age puts them into a tier there."""
-    tier = int(action.params["tier"])
+    tier = int(asked.tier)
     there = [block for block in cache.tiers.inside(tier) if block in cache.policy]
     if cache.move is None:
-        return Done(action.name, False, {"moved": (), "why": "the host lends no way to move blocks"})
+        return Done(asked.action, False, {"moved": (), "why": "the host lends no way to move blocks"})
     moved = tuple(block for block in there if cache.move(block, tier))
     details: dict[str, Any] = {"moved": moved, "tier": tier, "kept": len(there) - len(moved)}
     if not moved:
         details["why"] = "no block of that tier is cached" if not there else "the host could move none"
-    return Done(action.name, bool(moved), details)
+    return Done(asked.action, bool(moved), details)
 
 
-def _quantize(action: Action, cache: KVCache) -> Done:
-    before, wanted = cache.precision.bits, int(action.params["bits"])
+def _quantize(asked: QuantizeKv, cache: KVCache) -> Done:
+    before, wanted = cache.precision.bits, int(asked.bits)
     after = cache.precision.ask(wanted, cache.usage)
     details: dict[str, Any] = {"bits": after, "before": before}
     if after == before:
         is_there = after == min(wanted, cache.precision.full)
         details["why"] = "already so" if is_there else "memory in use is not known to be below 85 %"
-    return Done(action.name, after != before, details)
+    return Done(asked.action, after != before, details)
 
 
-CARRIERS: dict[str, Callable[[Action, KVCache], Done]] = {
+CARRIERS: dict[str, Callable[[Any, KVCache], Done]] = {
     "evict_kv": _evict, "tier_kv": _tier, "quantize_kv": _quantize,
 }  # fmt: skip
-"""The actions on a KV cache, by name."""
+"""The actions on a KV cache, by name; each is given its directive."""

@@ -7,15 +7,19 @@ cached, so only leaves are evicted. Nothing pinned is evicted, nor what the requ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stabilitykit.errors import UsageError
+from stabilitykit.kernels.block_ids import signed_id, signed_ids
 from stabilitykit.kernels.compile import compile_entry, is_available
 from stabilitykit.mitigations.kv import layout as at
 from stabilitykit.mitigations.kv.drive import KINDS, drive, resident
 from stabilitykit.mitigations.kv.memory import Content, Memory, Settings
+from stabilitykit.mitigations.whole_numbers import whole_numbers
 
 __all__ = ["FRESHNESS", "POLICIES", "Content", "KVPolicy", "PolicyName"]
 
@@ -62,6 +66,11 @@ class KVPolicy:
     is_compiled
         False: plain Python, for tests and for hosts without a compiler.
 
+    Raises
+    ------
+    UsageError
+        Settings that cannot be.
+
     Notes
     -----
     A call with a new time, or without one, begins a new request; calls with the time of the last one continue it, and
@@ -95,14 +104,17 @@ class KVPolicy:
         is_compiled: bool | None = None,
     ) -> None:
         if policy not in POLICIES or classes not in _MODES:
-            raise ValueError(f"policy must be one of {', '.join(POLICIES)}, classes one of {', '.join(_MODES)}")
-        if capacity < 1 or not 1 <= k <= 16 or every < 1 or not prior > 0 or not 0 <= alpha <= 1 or decay < 0:
-            raise ValueError(
+            raise UsageError(f"policy must be one of {', '.join(POLICIES)}, classes one of {', '.join(_MODES)}")
+        sizes = whole_numbers([capacity, k, every, 0 if ghosts is None else ghosts], "capacity, k, every and ghosts")
+        if sizes.min() < 0:
+            raise UsageError("capacity, k, every and ghosts are whole numbers from 0 on")
+        if capacity < 1 or not 1 <= k <= 16 or every < 1 or not prior > 0 or not 0 <= alpha <= 1 or not decay >= 0:
+            raise UsageError(
                 "capacity, every and prior must be above 0, k in [1, 16], alpha in [0, 1], decay from 0 on"
             )
         names = list(dict.fromkeys(["", *contents]))
         if len(names) > at.CONTENTS:
-            raise ValueError(f"at most {at.CONTENTS - 1} content types")
+            raise UsageError(f"at most {at.CONTENTS - 1} content types")
         self.policy, self.capacity = policy, capacity
         self.ghosts = (2 * capacity if policy in _REMEMBERING else 0) if ghosts is None else ghosts
         self._contents = {name: number for number, name in enumerate(names)}
@@ -139,11 +151,12 @@ class KVPolicy:
         int
             Leading blocks that were cached.
         """
-        path = _signed(blocks)
+        path = _ids(blocks)
         self._last_at = None
         when = np.array([self._time(at)])
         traits = np.array([2 * self._contents[content] + is_partial], np.int64)
-        return int(self.run(path, np.array([0, len(path)], np.int64), when, traits)[0])
+        call = _Call(path, np.array([0, len(path)], np.int64), when, np.zeros(len(path)), traits)
+        return int(self._serve(call)[0])
 
     def run(
         self,
@@ -172,17 +185,27 @@ class KVPolicy:
         -------
         int64[requests]
             Leading blocks of each that were cached.
+
+        Raises
+        ------
+        UsageError
+            Starts that decrease or lie outside, arrays of other lengths, traits of no content type, ids that are no
+            whole numbers.
         """
-        count = len(starts) - 1
-        call = _Call(
-            np.ascontiguousarray(blocks, np.int64), np.ascontiguousarray(starts, np.int64),
-            np.full(count, -np.inf) if at_s is None else np.ascontiguousarray(at_s, np.float64),
-            np.zeros(len(blocks)) if nexts is None else np.ascontiguousarray(nexts, np.float64),
-            np.zeros(count, np.int64) if traits is None else np.ascontiguousarray(traits, np.int64),
-        )  # fmt: skip
-        call.hits[0] = count
-        self._do(at.REQUEST, call)
-        return call.hits[1:]
+        path, bounds = _ids(blocks), whole_numbers(starts, "starts")
+        framed = np.concatenate([[0], bounds.ravel(), [len(path)]])
+        if bounds.ndim != 1 or not len(bounds) or (framed[1:] < framed[:-1]).any():  # differences could overflow
+            raise UsageError("starts are one array that does not decrease, within 0 and the number of blocks")
+        count = len(bounds) - 1
+        kinds = np.zeros(count, np.int64) if traits is None else whole_numbers(traits, "traits")
+        if not ((kinds >= 0) & (kinds < 2 * len(self._contents))).all():
+            raise UsageError(f"traits are 2 * content type + is_partial, below {2 * len(self._contents)}")
+        when = np.full(count, -np.inf) if at_s is None else np.asarray(at_s, np.float64)
+        later = np.zeros(len(path)) if nexts is None else np.asarray(nexts, np.float64)
+        if when.shape != (count,) or kinds.shape != (count,) or later.shape != (len(path),):
+            raise UsageError("at_s and traits have one number a request, nexts one a block")
+        ready = np.ascontiguousarray
+        return self._serve(_Call(path, ready(bounds), ready(when), ready(later), ready(kinds)))
 
     def admit(self, block: int, parent: int | None = None, at: float | None = None, content: str = "") -> bool:
         """Make a block resident behind its parent; False when it is so already, its parent is not, or it was refused.
@@ -225,12 +248,12 @@ class KVPolicy:
 
     def idle(self, block: int) -> int | None:
         """Give how many requests ago a resident block was used; None for any other. A pure read."""
-        s = resident(self._memory.m, _signed([block])[0])
+        s = resident(self._memory.m, _id(block))
         return int(self._memory.m[at.SERIAL]) - int(self._nodes[s, at.STAMP]) if s else None
 
     def parent(self, block: int) -> int | None:
         """Give the block that a resident one stands on; None for a first one."""
-        s = resident(self._memory.m, _signed([block])[0])
+        s = resident(self._memory.m, _id(block))
         above = int(self._nodes[s, at.PARENT]) if s else 0
         return int(self._nodes[above, at.KEY]) if above else None
 
@@ -246,7 +269,7 @@ class KVPolicy:
 
     def __contains__(self, block: int) -> bool:
         """Tell whether a block is resident; no use of it."""
-        return bool(resident(self._memory.m, _signed([block])[0]))
+        return bool(resident(self._memory.m, _id(block)))
 
     def __iter__(self) -> Any:
         """Give the ids of the resident blocks, in no order that means anything."""
@@ -266,10 +289,15 @@ class KVPolicy:
         if is_use:
             self._last_at = when
         call = self._one
-        call.ids[:] = (*_signed([block, parent or 0]), parent is not None, number, is_new)
+        call.ids[:] = (_id(block), _id(parent or 0), parent is not None, number, is_new)
         call.at_s[0] = self._time(when)
         self._do(op, call)
         return int(call.hits[1])
+
+    def _serve(self, call: _Call) -> NDArray[np.int64]:
+        call.hits[0] = len(call.hits) - 1
+        self._do(at.REQUEST, call)
+        return call.hits[1:]
 
     def _do(self, op: int, call: _Call) -> None:
         self._memory.m[at.OP] = op
@@ -301,12 +329,17 @@ class _Call:
         self.blocks = (ids, starts, at_s, nexts, traits, self.hits, np.zeros(max(longest, 1), np.int64))
 
 
-def _signed(blocks: Iterable[int]) -> NDArray[np.int64]:
-    """Read ids as signed 64-bit numbers."""
-    if isinstance(blocks, np.ndarray):
-        return blocks.astype(np.int64)
-    given = list(blocks)
+def _ids(blocks: Iterable[int]) -> NDArray[np.int64]:
+    if isinstance(blocks, np.ndarray) and blocks.dtype.kind in "iu" and blocks.ndim == 1:
+        return np.ascontiguousarray(signed_ids(blocks))
     try:
-        return np.array(given, np.int64)
-    except OverflowError:
-        return np.array([b & 0xFFFF_FFFF_FFFF_FFFF for b in given], np.uint64).view(np.int64)
+        return signed_ids(map(index, blocks))
+    except TypeError:
+        raise UsageError("block ids are whole numbers of 64 bits") from None
+
+
+def _id(block: int) -> int:
+    try:
+        return signed_id(index(block))
+    except TypeError:
+        raise UsageError("a block id is a whole number of 64 bits") from None

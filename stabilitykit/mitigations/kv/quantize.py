@@ -1,12 +1,15 @@
-"""When to store the cache in fewer bits: in above 92 % of memory, out below 85 % (A5), so that it does not flutter."""
+"""The bits that a cache is stored in: fewer as soon as they are asked for, more only below 85 % of memory (A5).
+
+Above how much memory that is asked for is a rule's to say (pack ``gpu``: 92 %); the distance keeps it from fluttering.
+"""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["ENTER", "FULL_BITS", "LEAVE", "Precision"]
+__all__ = ["FULL_BITS", "LEAVE", "Precision"]
 
-ENTER, LEAVE = 0.92, 0.85
+LEAVE = 0.85
 FULL_BITS = 16
 
 

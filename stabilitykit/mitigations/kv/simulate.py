@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.kv.policy import POLICIES, KVPolicy
 from stabilitykit.mitigations.kv.trace import Trace, next_uses
 
@@ -82,7 +83,7 @@ def simulate(
 
     Raises
     ------
-    ValueError
+    UsageError
         A policy that does not exist, or a size below 1.
 
     Examples
@@ -100,7 +101,7 @@ def simulate(
     """
     unknown = [name for name in policies if name not in POLICIES]
     if unknown or any(size < 1 for size in sizes):
-        raise ValueError(f"policies are {', '.join(POLICIES)}, sizes from 1 on")
+        raise UsageError(f"policies are {', '.join(POLICIES)}, sizes from 1 on")
     nexts = next_uses(trace) if "belady" in policies else None
     for policy in policies:
         for size in sizes:

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from stabilitykit.errors import UsageError
+from stabilitykit.kernels.block_ids import signed_id
+
 __all__ = ["BORDERS", "Move", "TierMap"]
 
 BORDERS = (0.3, 0.7)
@@ -33,6 +36,15 @@ class TierMap:
     margin
         How far beyond a border an age must be before a block changes over it, in [0, .15].
 
+    Raises
+    ------
+    UsageError
+        Another margin.
+
+    Notes
+    -----
+    Block ids are whole numbers of 64 bits, read as signed, as `KVPolicy` has them.
+
     Attributes
     ----------
     unknown
@@ -49,7 +61,7 @@ class TierMap:
 
     def __init__(self, margin: float = 0.05) -> None:
         if not 0.0 <= margin <= 0.15:
-            raise ValueError("a margin is in [0, 0.15]")
+            raise UsageError("a margin is in [0, 0.15]")
         self.unknown = 0
         self._margin = margin
         self._tiers: dict[int, int] = {}
@@ -60,7 +72,8 @@ class TierMap:
         A new block begins in tier 0; an unknown age (None) keeps, and so does what is no age.
         """
         moves = []
-        for block, age in ages.items():
+        for given, age in ages.items():
+            block = signed_id(given)
             before = self._tiers.setdefault(block, 0)
             if age is None:
                 continue
@@ -82,7 +95,7 @@ class TierMap:
 
     def tier(self, block: int) -> int:
         """Give a block's tier, 0 for one nobody told of."""
-        return self._tiers.get(block, 0)
+        return self._tiers.get(signed_id(block), 0)
 
     def inside(self, tier: int) -> Iterator[int]:
         """Give the blocks of a tier, in the order in which they were first told of."""
@@ -90,7 +103,7 @@ class TierMap:
 
     def forget(self, block: int) -> None:
         """Drop a block that is no longer cached; one that is not known is no error."""
-        self._tiers.pop(block, None)
+        self._tiers.pop(signed_id(block), None)
 
     @property
     def counts(self) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.errors import RecordError
+from stabilitykit.kernels.block_ids import signed_id
 
 __all__ = ["Trace", "next_uses", "read_trace"]
 
@@ -124,10 +125,10 @@ def _request(text: str, number: int, where: str) -> tuple[Sequence[int], float, 
 
 def _ids(given: Iterable[Any]) -> list[int]:
     """Take whole numbers of 64 bits, doubles once."""
-    ids = list(dict.fromkeys(given))
+    ids = list(given)
     if not all(isinstance(one, int) and not isinstance(one, bool) and -(2**63) <= one < 2**64 for one in ids):
         raise ValueError
-    return [one if one < 2**63 else one - 2**64 for one in ids]
+    return list(dict.fromkeys(map(signed_id, ids)))
 
 
 def _together(requests: Sequence[tuple[Sequence[int], float, bool]]) -> Trace:

@@ -77,8 +77,11 @@ def inject_state_tokens(messages: Sequence[Message], action: Action, host: Lent)
     values = {str(name): str(value) for name, value in host.values.items()}
     if not values:
         return Outcome(messages, False, {"why": "no values lent"})
-    if not any(message.get("role") == "user" for message in messages):
+    asked = [message for message in messages if message.get("role") == "user"]
+    if not asked:
         return Outcome(messages, False, {"why": "no user message"})
+    if not isinstance(asked[-1].get("content"), (str, list)):
+        return Outcome(messages, False, {"why": "the last user message holds no text that could carry the state"})
     found = inject_state(messages, values, form, host.nonce)
     details: dict[str, Any] = {"format": form, "slots": len(values), "neutralised": found.neutralised}
     if host.count_tokens is not None:

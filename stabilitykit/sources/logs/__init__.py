@@ -6,7 +6,7 @@ Needs ``pip install 'stabilitykit[logs]'``.
 
 from __future__ import annotations
 
-from stabilitykit.sources.logs.lines import Block, Counts, blocks, open_log
+from stabilitykit.sources.logs.lines import Block, Counts, blocks, open_log, read_blocks
 from stabilitykit.sources.logs.matcher import Found, Line, Matcher
 from stabilitykit.sources.logs.reading import read_templates, shipped_files, shipped_templates
 from stabilitykit.sources.logs.series import Series
@@ -26,6 +26,7 @@ __all__ = [
     "Template",
     "blocks",
     "open_log",
+    "read_blocks",
     "read_templates",
     "shipped_files",
     "shipped_templates",

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -13,7 +14,9 @@ from typing import IO, cast
 import attrs
 import numpy as np
 
-__all__ = ["BLOCK", "MAX_LINE", "Block", "Counts", "blocks", "open_log"]
+from stabilitykit.errors import RecordError
+
+__all__ = ["BLOCK", "MAX_LINE", "Block", "Counts", "blocks", "open_log", "read_blocks"]
 
 BLOCK = 1 << 18
 MAX_LINE = 8_192
@@ -46,6 +49,21 @@ def open_log(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb")
+
+
+def read_blocks(path: Path, counts: Counts | None = None) -> Iterator[Block]:
+    """Read a log file to its end, as `blocks` reads a stream.
+
+    Raises
+    ------
+    RecordError
+        It is not there, may not be read, or is packed and damaged or cut off.
+    """
+    try:
+        with open_log(path) as stream:
+            yield from blocks(stream, counts)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise RecordError(f"{path}: {getattr(error, 'strerror', None) or type(error).__name__}") from None
 
 
 def blocks(stream: IO[bytes], counts: Counts | None = None) -> Iterator[Block]:

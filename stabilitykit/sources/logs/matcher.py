@@ -117,7 +117,8 @@ class Matcher:
             if any(start < f.end and f.start < end for f in taken):
                 continue
             groups = zip(template.fields, match.groups(), strict=True)
-            fields = {field.name: field.read(raw) for field, raw in groups if raw is not None}
+            read = {field.name: field.read(raw) for field, raw in groups if raw is not None}
+            fields = {name: value for name, value in read.items() if value is not None}
             new.append(Found(template, fields, template.confidence(fields), start, end))
             if len(new) >= _MAX_FOUND:
                 break

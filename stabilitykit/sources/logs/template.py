@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -48,15 +49,21 @@ class Field:
         """The unit of the value."""
         return target_of(self.kind, self.unit)
 
-    def read(self, raw: bytes) -> float | str:
-        """Give the value: a number in ``target``, or text.
+    def read(self, raw: bytes) -> float | str | None:
+        """Give the value: a number in ``target``, or text; ``None`` for a number that no float64 holds.
 
         Examples
         --------
         >>> Field("kv_usage_ratio", "number", "%").read(b"95.9")
         0.959
         """
-        text = raw.decode("utf-8", "replace").strip()
+        try:
+            value = self._value(raw.decode("utf-8", "replace").strip())
+        except OverflowError:
+            return None
+        return value if isinstance(value, str) or math.isfinite(value) else None
+
+    def _value(self, text: str) -> float | str:
         if self.kind == "duration":
             return milliseconds(text)
         if self.kind == "size":

@@ -13,7 +13,7 @@ class Arrivals:
     Parameters
     ----------
     sent_s
-        When the request was sent.
+        When the request was sent. NaN, here as in every time that is noted: the clock did not say.
 
     Attributes
     ----------
@@ -102,8 +102,9 @@ class Arrivals:
 
     def silence_ms(self, now_s: float) -> float:
         """Give the time since the last token, before the first since the request."""
-        return max(0.0, 1e3 * (now_s - (self.sent_s if self.last_token_s is None else self.last_token_s)))
+        since = self.sent_s if self.last_token_s is None else self.last_token_s
+        return max(1e3 * (now_s - since), 0.0)  # in this order NaN stays NaN
 
 
 def _span_ms(start_s: float, end_s: float | None) -> float | None:
-    return None if end_s is None or end_s < start_s else 1e3 * (end_s - start_s)
+    return 1e3 * (end_s - start_s) if end_s is not None and end_s >= start_s else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
 from types import TracebackType
@@ -73,18 +74,18 @@ class Call:
     Every ``at`` is a time of the recorder's clock, in seconds; without it the clock is asked.
     """
 
-    def __init__(self, shared: Open, session_id: str, sent_tokens: float | None, sent_s: float) -> None:
+    def __init__(self, shared: Open, session_id: str, sent_tokens: float | None) -> None:
         self.session_id = session_id
         self.is_open = True
         self._shared = shared
         self._sent_tokens = sent_tokens
-        self._arrivals = Arrivals(sent_s)
+        self._arrivals = Arrivals(math.nan)
         self._reply = Reply(self._arrivals)
         self._decoder = SseDecoder()
         self._events = 0
         self._status: float | None = None
         self._is_stream = False
-        shared.calls.add(self)
+        self._is_done = False
 
     def __enter__(self) -> Call:
         return self
@@ -104,13 +105,22 @@ class Call:
     @property
     def stream_age_ms(self) -> float:
         """Milliseconds since the last token, before the first since the request; 0 when the reply is at its end."""
-        return self._arrivals.silence_ms(self._shared.clock()) if self.is_open else 0.0
+        return self._arrivals.silence_ms(self._time(None)) if self.is_open else 0.0
+
+    def send(self, *, at: float | None = None) -> None:
+        """Say that the request goes out now: from here on it is pending, and its times count."""
+        self._arrivals.sent_s = self._time(at)
+        self._shared.calls.add(self)
+
+    def hold(self) -> None:
+        """Take the request back: it goes out later (``send``), or never."""
+        self._shared.calls.discard(self)
 
     @_quiet
     def response(self, body: object, *, status: float | None = None, at: float | None = None) -> None:
         """Take a whole reply in: parsed, an object, or JSON text; an error body together with its HTTP status."""
         self._arrivals.event(self._time(at))
-        self._status = status = number(status)
+        self._status = status = self._http(number(status))
         if isinstance(body, str | bytes | bytearray):
             body = self._parsed(bytes(body, "utf-8", "replace") if isinstance(body, str) else bytes(body), "the reply")
         given = fields(body)
@@ -130,9 +140,12 @@ class Call:
             self._reply.fault(f"chunk {self._events}: no object with fields")
 
     @_quiet
-    def feed(self, data: bytes | str, *, at: float | None = None) -> None:
-        """Take raw bytes of a stream in, cut anywhere."""
+    def feed(self, data: object, *, at: float | None = None) -> None:
+        """Take raw bytes of a stream in, or text, cut anywhere."""
         self._is_stream = True
+        if not isinstance(data, str | bytes | bytearray | memoryview):  # bytes(n) would be n zeros
+            self._reply.fault(f"after byte {self._decoder.offset}: neither bytes nor text")
+            return
         overlong, now = self._decoder.overlong, self._time(at)
         for event in self._decoder.feed(data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)):
             self._event(event, now)
@@ -144,7 +157,7 @@ class Call:
         """Note what a client raised instead of an answer, or within it; after the answer's end it is none of it."""
         if self.is_open and not self._reply.is_complete:
             word, window, status = error_of(error)
-            self._status = status if self._status is None else self._status
+            self._status = self._http(status) if self._status is None else self._status
             self._reply.failed(word, window)
 
     @_quiet
@@ -212,13 +225,33 @@ class Call:
             self.chunk(item)
 
     def _time(self, at: float | None) -> float:
+        """Give a time, or ask the clock for it; NaN with a fault where that is none."""
         given = number(at)
-        return self._shared.clock() if given is None else given
+        if given is not None:
+            return given
+        try:
+            given = number(self._shared.clock())
+        except Exception as error:  # the host's function: its mistakes must not cost the reply
+            self._reply.fault(f"clock: {type(error).__name__}")
+            return math.nan
+        if given is None:
+            self._reply.fault("clock: no finite number")
+            return math.nan
+        return given
+
+    def _http(self, status: float | None) -> float | None:
+        if status is not None and not 100 <= status <= 599:
+            self._reply.fault("status: outside 100 to 599", "http_status")
+            return None
+        return status
 
     def _event(self, event: bytes, now_s: float) -> None:
         self._events += 1
+        if self._is_done:  # the answer was at its end: this is none of it
+            self._reply.fault(f"event {self._events} before byte {self._decoder.offset}: after [DONE]")
+            return
         if event.strip() == b"[DONE]":
-            self._reply.is_complete = True
+            self._is_done = self._reply.is_complete = True
             return
         body = self._parsed(event, f"event {self._events} before byte {self._decoder.offset}")
         if body is not None:

@@ -16,6 +16,7 @@ Examples
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ _PLACES = tuple((signal, place, tuple(place.split(".")), scale) for signal, plac
 _TELLING = ("usage", "timings", "metrics", "details", "x_groq", "prompt_progress", "tokens_evaluated", "eval_count")
 _POSITIVE = ("itl_ms", "decode_tokens_per_s")
 """llama.cpp writes 0 for what one token cannot tell."""
+_PARTS = (("cached_tokens", "input_tokens"), ("reasoning_tokens", "output_tokens"))
 
 
 def said(body: Mapping[str, Any], faults: list[Fault]) -> dict[str, float]:
@@ -71,7 +73,8 @@ def said(body: Mapping[str, Any], faults: list[Fault]) -> dict[str, float]:
     body
         The fields of the reply or chunk.
     faults
-        Takes a fault for each value that is there and no number, with its place.
+        Takes a fault for each value that is there and cannot be, with its place: no number, negative, a part that is
+        greater than its whole.
     """
     choice = fields(next(iter(items(body.get("choices"))), None))
     if not any(map(body.get, _TELLING)) and not choice.get("usage"):
@@ -79,15 +82,22 @@ def said(body: Mapping[str, Any], faults: list[Fault]) -> dict[str, float]:
     usage = body.get("usage") or choice.get("usage") or walk(body, ("x_groq", "usage")) or {}
     given = {**body, "usage": usage}
     found: dict[str, float] = {}
+    places: dict[str, str] = {}
     for signal, place, path, scale in _PLACES:
         if signal in found or (raw := walk(given, path)) is None:
             continue
         value = number(raw)
         if value is None:
             faults.append(Fault("invalid", signal, f"{place}: no finite number"))
+        elif value < 0:
+            faults.append(Fault("invalid", signal, f"{place}: negative"))
         elif value > 0 or signal not in _POSITIVE:
-            found[signal] = value * scale
+            found[signal], places[signal] = value * scale, place
     _complete(given, found)
+    for part, whole in _PARTS:
+        if part in found and found[part] > found.get(whole, math.inf):
+            faults.append(Fault("invalid", part, f"{places[part]}: more than {whole}"))
+            del found[part]
     return found
 
 
@@ -95,7 +105,8 @@ def _complete(given: Mapping[str, Any], found: dict[str, float]) -> None:
     """Add what follows from several fields together."""
 
     def told(*path: str) -> float | None:
-        return number(walk(given, path))
+        value = number(walk(given, path))
+        return None if value is None or value < 0 else value
 
     hit, miss = told("usage", "prompt_cache_hit_tokens"), told("usage", "prompt_cache_miss_tokens")
     if hit is None or miss is None:

@@ -74,10 +74,12 @@ class TurnRecorder:
         if self._count_tokens is not None:
             try:
                 sent = number(self._count_tokens(request))
+                if sent is not None and sent < 0:
+                    sent, problem = None, "count_tokens: negative"
             except Exception as error:  # the host's function: its mistakes must not cost the reply
                 problem = f"count_tokens: {type(error).__name__}"
-        given = number(at)
-        call = Call(self._shared, session_id, sent, self._shared.clock() if given is None else given)
+        call = Call(self._shared, session_id, sent)
         if problem:
             call._reply.fault(problem, "sent_tokens")
+        call.send(at=at)
         return call

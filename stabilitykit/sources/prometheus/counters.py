@@ -31,6 +31,7 @@ class Counters:
         self._is_first = is_from_start
         self._now: Mapping[str, float] = {}
         self._before: Mapping[str, float] = {}
+        self._last: dict[str, float] = {}  # as last seen, on whichever page: a page may leave a metric out
         self._lost: dict[str, float] = {}
         self._taken_s: float | None = None
         self.elapsed_s: float | None = None
@@ -51,11 +52,12 @@ class Counters:
         self.elapsed_s = None if self._taken_s is None else timestamp_s - self._taken_s
         self._taken_s = timestamp_s
         if self.elapsed_s is not None and self.elapsed_s <= 0.0:
-            self._before, self.elapsed_s = {}, None
+            self._before, self._last, self.elapsed_s = {}, {}, None
         for metric, value in values.items():
-            before = self._before.get(metric, 0.0)
-            if value < before:
-                self._lost[metric] = self._lost.get(metric, 0.0) + before
+            last = self._last.get(metric, 0.0)
+            if value < last:
+                self._lost[metric] = self._lost.get(metric, 0.0) + last
+            self._last[metric] = value
 
     def increase(self, metric: str) -> float | None:
         """Give how much was counted since the page before; ``None`` without one."""

@@ -7,6 +7,7 @@ import math
 import re
 import zlib
 from collections.abc import Collection, Iterator
+from http.client import HTTPException
 from typing import IO
 
 import attrs
@@ -115,7 +116,7 @@ def _lines(page: Page, problems: Problems) -> Iterator[tuple[int, bytes]]:
     while True:
         try:
             line = stream.readline(min(MAX_LINE + 1, max(1, left)))
-        except (OSError, EOFError, zlib.error) as error:  # a connection that broke, a damaged archive
+        except (OSError, EOFError, HTTPException, ValueError, zlib.error) as error:  # broken, closed, damaged
             problems.add(number + 1, f"the page cannot be read from here on: {type(error).__name__}")
             return
         if not line:

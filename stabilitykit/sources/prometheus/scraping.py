@@ -16,6 +16,7 @@ from stabilitykit.sources.prometheus.lines import MAX_BYTES
 __all__ = ["scrape"]
 
 _CHUNK = 1 << 16
+_LONGEST_S = 86_400.0
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -40,7 +41,7 @@ def scrape(
     url
         ``http`` or ``https``; no redirect is followed and no proxy is used.
     timeout_s
-        For the whole answer.
+        For the whole answer; more than a day is a day, which sockets can still count.
     clock
         Seconds that never go back.
     body
@@ -53,6 +54,7 @@ def scrape(
     """
     if not url.lower().startswith(("http://", "https://")):
         raise RecordError(f"{url}: not an http or https address")
+    timeout_s = min(timeout_s, _LONGEST_S)
     end = clock() + timeout_s
     try:
         request = urllib.request.Request(url, body, {"Accept": "text/plain, application/json;q=0.5"})

@@ -46,3 +46,14 @@ def test_what_does_not_fit_together_is_refused(tmp_path, arrays):
     with pytest.raises(RecordError, match=r"e\.npz: no labelled dialogues") as caught:
         read_dialogues(*write(tmp_path, TURNS, **arrays))
     assert "three" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["drift", "intent"])
+@pytest.mark.parametrize("size", [0, 300])
+def test_damaged_archive(run, tmp_path, clear, kind, size):
+    """An empty file and a cut archive are wrong use, with the file's name."""
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(clear[0].read_bytes()[:size])
+    ran = run("calibrate", kind, "--data", cut, "--turns", clear[1], "-o", tmp_path / "out.npz")
+    assert ran.code == 2
+    assert "cut.npz: no labelled dialogues" in ran.err

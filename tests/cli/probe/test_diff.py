@@ -11,8 +11,8 @@ from stabilitykit.cli.probe.diff import compare, read_probe
 @pytest.mark.capability("issue 4 §5: probe diff: throughput, first-token p99 and cache hit ratio, with intervals")
 def test_two_probes_of_a_live_server(run, probe, tmp_path):
     """Every figure of both, the change, its interval, and whether it is beyond chance."""
-    probe(output="a")
-    probe("--max-tokens", 2, output="b")
+    probe("--sessions", 8, output="a")
+    probe("--sessions", 8, "--max-tokens", 2, output="b")
     ran = run("probe", "diff", tmp_path / "a.json", tmp_path / "b.json")
     assert ran.code == 0, ran.err
     for words in ("tokens/s", "first token p99, ms", "cache hits", "95 % of it"):
@@ -22,7 +22,9 @@ def test_two_probes_of_a_live_server(run, probe, tmp_path):
         c["figure"]: c
         for c in run("probe", "diff", tmp_path / "a.json", tmp_path / "b.json", "--json").records[0]["changes"]
     }
-    for name in ("tokens/s", "first token p99, ms", "cache hits"):
+    assert "one value a load" in ran.out
+    assert (changes["tokens/s"]["interval"], changes["tokens/s"]["is_sure"]) == (None, False)
+    for name in ("first token p99, ms", "cache hits"):
         low, high = changes[name]["interval"]
         assert low <= changes[name]["change"] <= high
     figures = json.loads((tmp_path / "a.json").read_text())["figures"]
@@ -68,12 +70,18 @@ def test_equal_figures_are_no_change(tmp_path):
     assert (gaps.change, gaps.interval, gaps.is_sure) == (0.0, (0.0, 0.0), False)
 
 
-def test_one_conversation_has_no_interval(run, tmp_path):
-    """Nothing to draw from: the change alone."""
-    for name in "ab":
-        written(tmp_path / f"{name}.json", 1, talks=1)
+@pytest.mark.parametrize(("talks", "has_interval"), [((8, 8), True), ((7, 8), False), ((8, 7), False), ((1, 1), False)])
+def test_few_conversations_have_no_interval(run, tmp_path, talks, has_interval):
+    """Below eight on either side there is the change alone, and it is not called sure."""
+    for name, count in zip("ab", talks, strict=True):
+        written(tmp_path / f"{name}.json", 1, talks=count)
+    changes = compare(read_probe(tmp_path / "a.json"), read_probe(tmp_path / "b.json"))
+    assert {c.figure: c.interval is not None for c in changes if c.change is not None} == {
+        c.figure: has_interval and c.figure != "tokens/s" for c in changes
+    }
     ran = run("probe", "diff", tmp_path / "a.json", tmp_path / "b.json")
-    assert "too few conversations" in ran.out
+    assert ("too few conversations" in ran.out) is not has_interval
+    assert "one value a load" in ran.out
 
 
 def test_other_prompts(run, tmp_path):
@@ -92,3 +100,11 @@ def test_no_figures(run, tmp_path, text):
     ran = run("probe", "diff", tmp_path / "a.json", tmp_path / "gone.json")
     assert ran.code == 2
     assert "a.json" in ran.err
+
+
+def test_deeply_nested(run, tmp_path):
+    """JSON deeper than Python reads is no probe."""
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 200_000)
+    ran = run("probe", "diff", path, path)
+    assert (ran.code, "no figures of a probe" in ran.err) == (2, True)

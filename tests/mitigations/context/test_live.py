@@ -79,6 +79,6 @@ def test_a_conversation_that_overflows_carries_on(llama):
     for question, fact in QUESTIONS:
         asked = [*messages, {"role": "user", "content": question}]
         assert any(fact in m["content"] for m in messages)
-        short = trim(asked, 120, index=ContextIndex(lambda text: counted(port, text))).messages
+        short = trim(asked, WINDOW // 3, index=ContextIndex(lambda text: counted(port, text))).messages
         assert any(fact in m["content"] for m in short)
         assert "error" not in send(port, short)

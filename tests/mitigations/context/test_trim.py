@@ -127,6 +127,26 @@ def test_a_changed_message_is_read_again():
     assert trim(chat, 1000, index=index).tokens_before == trim(chat, 1000).tokens_before
 
 
+def test_another_image_is_another_message():
+    """A kept index tells messages apart by all that they hold, not by their text."""
+    text = {"type": "text", "text": "look"}
+    index = ContextIndex()
+    trim([{"role": "user", "content": [text]}], 100, index=index)
+    with_image = [{"role": "user", "content": [text, {"type": "image_url", "image_url": {"url": "new"}}]}]
+    assert trim(with_image, 100, index=index).tokens_after == trim(with_image, 100).tokens_after
+
+
+def test_a_result_that_comes_after_its_call_was_cut():
+    """A kept cut that dropped a pending call does not send the result alone."""
+    chat: list[dict[str, Any]] = [SYSTEM, *(ask(f"hello there number {k} is fine") for k in range(40)), ask("do it")]
+    call = {"id": "c1", "function": {"name": "write", "arguments": "word " * 130}}
+    chat.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    index = ContextIndex()
+    trim(chat, 150, index=index)
+    done = trim([*chat, {"role": "tool", "tool_call_id": "c1", "content": "done"}], 150, index=index)
+    assert "tool" not in [m["role"] for m in done.messages] or chat[-1] in done.messages
+
+
 @pytest.mark.capability("issue 5 §1: the token counter is the host's")
 def test_host_counter():
     """A counter of the host decides what fits."""

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit.actions import ACTIONS, Action
+from stabilitykit.errors import UsageError
+from stabilitykit.mitigations.directives import MITIGATIONS, ResetContext
 from stabilitykit.mitigations.kv import KVCache, KVPolicy, Precision, TierMap, carry_out
 from stabilitykit.mitigations.kv.acting import CARRIERS
 
@@ -55,7 +57,7 @@ def test_no_age_keeps():
     assert tiers.update({1: None, 2: None}) == ()
     assert tiers.update({1: math.nan, 2: -1.0, 3: math.inf}) == ()
     assert (tiers.tier(1), tiers.tier(2), tiers.unknown, tiers.counts) == (2, 0, 3, (2, 0, 1))
-    with pytest.raises(ValueError, match="margin"):
+    with pytest.raises(UsageError, match="margin"):
         TierMap(0.2)
 
 
@@ -70,9 +72,34 @@ def test_evict():
     rest = carry_out(action("evict_kv"), cache)
     assert (rest.is_done, rest.details) == (True, {"evicted": (2,), "kept": 3})
     none = carry_out(action("evict_kv"), cache)
-    assert (none.is_done, none.details["why"]) == (False, "all of that tier are in use")
+    assert (none.is_done, none.details["why"]) == (False, "each block of that tier is pinned or carries one that stays")
     assert sorted(cache.policy) == [1, 4, 5, 6, 7]
     assert carry_out(action("evict_kv", tier=1), cache).details["why"] == "no block of that tier is cached"
+
+
+def test_why_nothing_was_evicted():
+    """A share of 0 asks for none, and a block that carries another tier's is no leaf: neither is said to be in use."""
+    cache = cache_of([1, 2])
+    cache.tiers.update({1: 0.9, 2: 0.1})
+    none = carry_out(action("evict_kv", share=0.0), cache)
+    assert (none.is_done, none.details) == (False, {"evicted": (), "kept": 1, "why": "a share of 0 asks for none"})
+    carrying = carry_out(action("evict_kv"), cache)
+    assert (carrying.is_done, carrying.details["kept"]) == (False, 1)
+    assert carrying.details["why"] == "each block of that tier is pinned or carries one that stays"
+    assert carry_out(action("evict_kv", share=0.0, tier=1), cache).details["why"] == "no block of that tier is cached"
+
+
+@given(st.sampled_from([("evict_kv", {"share": 0.5}), ("tier_kv", {"tier": 2}), ("quantize_kv", {"bits": 8})]))
+def test_a_directive_does_what_its_action_does(asked):
+    """What a host is handed and what a decision holds are carried out alike."""
+    name, params = asked
+    done = []
+    for given_as in (action(name, **params), MITIGATIONS[name](**params)):
+        cache = cache_of([1, 2, 3], move=lambda block, tier: True)
+        cache.tiers.update({1: 0.1, 2: 0.9, 3: 0.9})
+        done.append(carry_out(given_as, cache))
+    assert done[0] == done[1]
+    assert done[0].is_done
 
 
 @pytest.mark.capability("issue 5 §2: tier_kv moves what its age puts into a tier, and says what moved")
@@ -122,5 +149,6 @@ def test_precision_does_not_flutter(usages):
 def test_other_actions_are_the_hosts():
     """Only the three actions on a KV cache are known here, and each is one of the language."""
     assert set(CARRIERS) == {"evict_kv", "tier_kv", "quantize_kv"} <= set(ACTIONS)
-    with pytest.raises(ValueError, match="reset_context"):
-        carry_out(action("reset_context"), cache_of())
+    for other in (action("reset_context"), ResetContext()):
+        with pytest.raises(UsageError, match="reset_context"):
+            carry_out(other, cache_of())

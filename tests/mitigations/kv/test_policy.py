@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.kv import FRESHNESS, POLICIES, Content, KVPolicy
 from tests.naive.kv_policies import NaiveCache, NaiveList
 
@@ -238,8 +239,74 @@ def test_drop_only_leaves():
 )  # fmt: skip
 def test_wrong_settings(name, wrong):
     """Settings that cannot be are refused, by name."""
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(UsageError, match=name):
         KVPolicy(**{"capacity": 4, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"capacity": 1.5}, {"k": 1.5}, {"every": 2.5}, {"ghosts": -1}, {"ghosts": 3.5}])
+def test_settings_are_whole(wrong):
+    """Half a block is none."""
+    with pytest.raises(UsageError, match="whole numbers"):
+        KVPolicy("hybrid", **{"capacity": 4, **wrong})
+
+
+@pytest.mark.parametrize("policy", ["lru", "hybrid", "survival"])
+@pytest.mark.parametrize(
+    ("starts", "more", "what"),
+    [
+        ([-5_000_000, 3], {}, "starts"), ([0, 100], {}, "starts"), ([2, 1, 3], {}, "starts"), ([0, 5, 3], {}, "starts"),
+        ([], {}, "starts"), ([0, 2**63 - 1, -(2**63), -1, 3], {}, "starts"),
+        ([[0, 3]], {}, "starts"), ([0.0, 3.0], {}, "starts"), (3, {}, "starts"),
+        ([0, 2, 3], {"at_s": [1.0]}, "at_s"), ([0, 3], {"at_s": [[1.0]]}, "at_s"), ([0, 3], {"nexts": [1.0]}, "nexts"),
+        ([0, 2, 3], {"traits": [0]}, "traits"), ([0, 3], {"traits": [0, 0]}, "traits"),
+        ([0, 3], {"traits": [2**40]}, "traits"), ([0, 3], {"traits": [-1]}, "traits"),
+        ([0, 3], {"traits": [8]}, "traits"), ([0, 3], {"traits": [0.5]}, "traits"),
+    ],
+)  # fmt: skip
+def test_run_reads_nothing_else(policy, starts, more, what):
+    """Arrays that do not fit each other are refused before anything is read; the cache is as it was."""
+    cache = KVPolicy(policy, capacity=4)
+    with pytest.raises(UsageError, match=what):
+        cache.run(np.array([1, 2, 3]), np.array(starts), **{name: np.array(value) for name, value in more.items()})
+    assert len(cache) == 0
+
+
+@given(st.lists(st.integers(-3, 6), max_size=4), st.lists(st.integers(-1, 9), max_size=3))
+def test_run_serves_what_fits(starts, traits):
+    """Any starts and traits: all requests are served, or none is."""
+    cache = KVPolicy("hybrid", capacity=4)
+    fits = bool(starts) and starts == sorted(starts) and starts[0] >= 0 and starts[-1] <= 3
+    fits = fits and len(traits) == len(starts) - 1 and all(0 <= one < 8 for one in traits)
+    if fits:
+        assert len(cache.run(np.array([1, 2, 3]), np.array(starts), traits=np.array(traits, int))) == len(traits)
+        return
+    with pytest.raises(UsageError):
+        cache.run(np.array([1, 2, 3]), np.array(starts, int), traits=np.array(traits, int))
+
+
+def test_run_takes_any_layout():
+    """Strided arrays of any integer type are the same trace."""
+    blocks: Any = np.array([1, 0, 2, 0, 1, 0])[::2]
+    starts: Any = np.array([0, 9, 2, 9, 3, 9], np.uint8)[::2]
+    traits: Any = np.zeros(4, np.int8)[::2]
+    at_s = np.array([1.0, 9.0, 2.0, 9.0])[::2]
+    assert KVPolicy("hybrid", capacity=4).run(blocks, starts, at_s, traits).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("ids", [np.array([1.0, 2.0]), [1.5], ["1"], [None], np.zeros((2, 2), int)])
+def test_ids_are_whole(ids):
+    """Ids that are no whole numbers are refused, not cut off: two blocks would become one."""
+    cache: Any = KVPolicy("lru", capacity=4)
+    with pytest.raises(UsageError, match="block ids"):
+        cache.request(ids)
+    with pytest.raises(UsageError, match="block ids"):
+        cache.run(ids, np.array([0, 1]))
+    for call in (cache.admit, cache.touch, cache.drop, cache.pin, cache.unpin, cache.idle, cache.parent):
+        with pytest.raises(UsageError, match="block id"):
+            call(1.5)
+    with pytest.raises(UsageError, match="block id"):
+        cache.admit(1, 1.5)
+    assert len(cache) == 0
 
 
 def test_every_policy_has_its_definition():

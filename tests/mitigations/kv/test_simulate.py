@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.errors import RecordError
+from stabilitykit.errors import RecordError, UsageError
 from stabilitykit.mitigations.kv.simulate import hits_of, simulate
 from stabilitykit.mitigations.kv.trace import Trace, next_uses, read_trace
 
@@ -86,9 +86,9 @@ def test_simulate():
     for name in names:
         assert found[name, 100].hit_ratio == pytest.approx(possible)
         assert 0 < found[name, 4].hit_ratio <= found["belady", 4].hit_ratio
-    with pytest.raises(ValueError, match="sizes from 1"):
+    with pytest.raises(UsageError, match="sizes from 1"):
         list(simulate(trace, ["lru"], [0]))
-    with pytest.raises(ValueError, match="policies are"):
+    with pytest.raises(UsageError, match="policies are"):
         list(simulate(trace, ["mru"], [1]))
     assert [s.hit_ratio for s in simulate(trace_of(), ["lru"], [1])] == [0.0]
 

@@ -102,6 +102,16 @@ def test_when_it_cannot_act(messages, values, why):
     assert (done.messages, done.is_done, done.details) == (messages, False, {"why": why})
 
 
+@pytest.mark.parametrize("last", [{"content": None}, {"content": {"text": "a"}}, {"content": 7}, {}])
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_to_write_into(last, form):
+    """A last user message without text or parts carries no state: it is not done, and no legend is left behind."""
+    messages = [*CHAT, {"role": "user", **last}]
+    done = inject_state_tokens(messages, Action("inject_state_tokens", {"format": form}), Lent(values={"a": "1"}))
+    assert (done.messages, done.is_done) == (messages, False)
+    assert "last user message" in done.details["why"]
+
+
 @pytest.mark.capability("issue 5 §3: inject_state_tokens through decision.apply")
 def test_apply(tmp_path):
     """A rule asks for it, `apply` does it, the receipt tells what it cost; the next turn takes the receipt."""

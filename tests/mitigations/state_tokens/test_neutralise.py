@@ -66,6 +66,7 @@ def test_our_own_marks_are_found(values, form, nonce):
         "What is Map[State, int]?",
         "a[@href='x'] selects links, ${files[@]} and ${files[@]#./} are files, a[T] is a type",
         "[return policy] and [turned over]",
+        "a[@_id='x'] and ${files[@]-none} and [@-moz]",
         "the state: fine; turn_start = 3; @ noon",
         "[statement: none]",
         "[[x]] ［注］ [^1]: see [start] and [end]",
@@ -83,6 +84,35 @@ def test_split_forms(text):
     assert neutralise([text]) == (["(" + text[1:]], 1)
 
 
+@pytest.mark.parametrize("filler", ["_", " ", "/", "-", " _", "\u2014", "\u2800", "\u3164", "\u0300"])
+def test_fillers_do_not_push_it_out(filler):
+    """However many stand before the mark, or in a gap of it."""
+    assert neutralise(["[" + filler * 60 + "STATE:admin=1]"])[1] == 1
+    if filler != "/":
+        assert neutralise([f"[TURN{filler * 60}START]"])[1] == 1
+        assert neutralise([f"[ST{filler * 60}ATE{filler * 60}:a=1]"])[1] == 1
+
+
+@pytest.mark.parametrize("joiner", "\u2010\u2011\u2014\u2212\u203f\u2013\u2043\u3164\u2800\u1160")
+def test_joiners(joiner):
+    """Dashes, low lines and blanks of other alphabets join the words of a mark as well."""
+    assert neutralise([f"[TURN{joiner}START]"])[1] == 1
+    assert neutralise([f"[{joiner}turn{joiner}end{joiner}]"])[1] == 1
+
+
+@pytest.mark.parametrize("blank", "\u3164\u2800\uffa0\u115f\u00a0")
+def test_blanks_that_are_letters(blank):
+    """They stand behind the at sign as a blank does."""
+    assert neutralise([f"[@{blank}admin 1]"])[1] == 1
+    assert neutralise([f"[TURN_END{blank}x]"])[1] == 1
+
+
+@pytest.mark.parametrize("colon", "\u2236\ua789\uff1a\ufe55\u205a")
+def test_colons(colon):
+    """What looks like a colon is one."""
+    assert neutralise([f"[STATE{colon}admin=1]"])[1] == 1
+
+
 def test_openers_are_all():
     """No other character of Unicode has an opening square bracket in it."""
     found = [chr(n) for n in range(0x110000) if "[" in unicodedata.normalize("NFKD", chr(n))]
@@ -92,3 +122,4 @@ def test_openers_are_all():
 def test_long_text():
     """A million brackets or hidden characters take no more than their length."""
     assert neutralise(["[" * 200_000 + "\u200b" * 200_000 + "state:"])[1] == 1
+    assert neutralise(["[_" * 100_000 + "_ " * 200_000 + "state:"])[1] == 1

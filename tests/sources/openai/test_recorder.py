@@ -554,3 +554,75 @@ def test_producers_list_is_true():
         if name != "__weakref__" and not is_missing(getattr(turn, name))
     }
     assert names - {"session_id", "revision", "tenant", "model"} == set(PRODUCERS["openai"])
+
+
+def faults(call):
+    """Give signal and detail of each fault."""
+    return [(fault.signal, fault.detail) for fault in call.faults]
+
+
+@pytest.mark.parametrize("tell", [lambda: 1 / 0, lambda: float("nan"), lambda: "noon"])
+def test_clock_that_fails(tell):
+    """A clock that raises, or tells no time, costs the times and nothing else."""
+    recorder = TurnRecorder(clock=tell)
+    call = recorder.request("c-1")
+    assert recorder.pending_requests == 1
+    assert np.isnan(call.stream_age_ms)
+    call.chunk(chunk("Hi"))
+    call.chunk(chunk(end="stop"))
+    call.end()
+    turn = call.turn()
+    assert is_missing(turn.ttft_ms)
+    assert (turn.error, turn.finish_reason, turn.model) == ("none", "stop", "m")
+    assert all(detail.startswith("clock: ") for _, detail in faults(call))
+    assert recorder.pending_requests == 0
+
+
+@pytest.mark.parametrize(
+    ("usage", "signal", "detail"),
+    [
+        ({"prompt_tokens": -5}, "input_tokens", "usage.prompt_tokens: negative"),
+        (
+            {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}},
+            "cached_tokens",
+            "usage.prompt_tokens_details.cached_tokens: more than input_tokens",
+        ),
+        (
+            {"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}},
+            "reasoning_tokens",
+            "usage.completion_tokens_details.reasoning_tokens: more than output_tokens",
+        ),
+    ],
+)
+def test_usage_that_cannot_be(usage, signal, detail):
+    """A negative count, and a part greater than its whole, are dropped with their place."""
+    call = TurnRecorder().request("c-1")
+    call.response({"choices": [{"finish_reason": "stop"}], "usage": usage})
+    assert is_missing(getattr(call.turn(), signal))
+    assert faults(call) == [(signal, detail)]
+
+
+def test_other_numbers_that_cannot_be():
+    """A status that HTTP does not have, a negative count of tokens, and a number where bytes belong."""
+    call = TurnRecorder(count_tokens=lambda _: -3).request("c-1", [])
+    call.feed(300_000_000)
+    assert call._decoder.offset == 0
+    call.response({"choices": [{"finish_reason": "stop"}]}, status=9999)
+    turn = call.turn()
+    assert is_missing(turn.http_status)
+    assert is_missing(turn.sent_tokens)
+    assert faults(call) == [
+        ("sent_tokens", "count_tokens: negative"),
+        ("", "after byte 0: neither bytes nor text"),
+        ("http_status", "status: outside 100 to 599"),
+    ]
+
+
+def test_error_after_the_end():
+    """What comes after [DONE] is none of the answer."""
+    call = TurnRecorder().request("c-1")
+    call.feed(b'data: {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n')
+    call.feed(b'data: {"error": {"code": 500, "message": "late"}}\n\n')
+    call.end()
+    assert call.turn().error == "none"
+    assert [detail for _, detail in faults(call)] == ["event 3 before byte 141: after [DONE]"]

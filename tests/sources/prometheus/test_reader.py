@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from http.client import IncompleteRead
 
 import pytest
 from hypothesis import given
@@ -445,3 +446,21 @@ def test_every_metric_is_in_the_reference():
     """The generated page names each metric of the table once or more."""
     page_text = metrics.page()
     assert not [name for name in used_metrics() if f"`{name}`" not in page_text]
+
+
+class _Cut(io.BytesIO):
+    """A stream whose connection ends early."""
+
+    def readline(self, *_):
+        """Fail as `http.client` does."""
+        raise IncompleteRead(b"")
+
+
+def test_stream_that_cannot_be_read():
+    """A cut connection and a closed stream are located problems."""
+    closed = io.BytesIO(b"vllm:num_requests_running 2\n")
+    closed.close()
+    for stream, name in ((_Cut(), "IncompleteRead"), (closed, "ValueError")):
+        reader = PageReader()
+        assert reader.read(stream) == []
+        assert str(reader.problems[0]) == f"line 1: the page cannot be read from here on: {name}"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -115,3 +117,14 @@ def test_live_llamacpp(llama):
 def test_the_list_of_signals_is_what_the_table_gives():
     """PRODUCERS names the signals of the table, no others."""
     assert set(PRODUCERS["prometheus"]) == {row.signal for row in TABLE} | {row.signal for row in DERIVED}
+
+
+def test_endless_timeout():
+    """A timeout that no socket can count is a long one: who refuses is a problem, no exception."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        reader = PageReader()
+        address = f"http://127.0.0.1:{nobody.getsockname()[1]}/metrics"
+        for timeout_s in (math.inf, 1e300, math.nan):
+            assert reader.scrape_into(Engine.load("overload"), address, timeout_s) == []
+            assert reader.problem_count == 1
