@@ -80,7 +80,7 @@ def sketch(values: Floats) -> float:
     found = DDSketch(0.01)
     for value in values.tolist():
         found.add(value)
-    return float(found.get_quantile_value(0.999))
+    return float(found.get_quantile_value(0.999) or float("nan"))
 
 
 METHODS: dict[str, tuple[str, Estimate]] = {

@@ -219,7 +219,7 @@ def format_marker(marker: Marker, template: str | None = None) -> str:
     >>> format_marker(Marker(session_id='c"\n', turn_id=7, itl_ms=38.04), "id={{ session_id }} itl={{ itl_ms }}")
     'id="c\\"\\n" itl=38.040'
     """
-    if type(marker.turn_id) is not int or len(str(abs(marker.turn_id))) > _MAX_DIGITS:
+    if type(marker.turn_id) is not int or abs(marker.turn_id) >= 10**_MAX_DIGITS:
         raise RecordError(f"turn_id: no whole number of at most {_MAX_DIGITS} digits")
     if template is None:
         inside = ", ".join(f'"{name}": {render(name, getattr(marker, name))}' for name in FIELDS)
@@ -311,7 +311,7 @@ def _read(name: str, given: Any) -> Any:
         return int(given)
     if kind == "count" and finite(given) is None:
         raise RecordError(f"{name}: too great")
-    if kind == "turn" and len(str(abs(given))) > _MAX_DIGITS:
+    if kind == "turn" and abs(given) >= 10**_MAX_DIGITS:
         raise RecordError(f"{name}: too great")
     if kind not in ("decimal", "score"):
         return given

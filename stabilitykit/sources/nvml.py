@@ -8,7 +8,8 @@ NVML                             signal                 remark
 ``nvmlDeviceGetTemperature``     ``gpu_temperature_c``  of the chip
 ===============================  =====================  =======================================================
 
-A sensor that a card does not have, or that fails, is not in the sample. Call it from a timer of the host's, every five
+A sensor that a card does not have, that fails, or that gives a value outside its signal's domain, is not in the sample;
+a card that fails at the start is left out, the others keep their numbers. Call it from a timer of the host's, every five
 seconds or faster, and hand what it gives to the engine:
 
     with GpuMonitor() as gpus:
@@ -27,6 +28,7 @@ from typing import Any
 
 from stabilitykit.errors import MissingExtra, UsageError
 from stabilitykit.sample import Sample
+from stabilitykit.signals import CATALOGUE
 
 __all__ = ["GpuMonitor"]
 
@@ -44,7 +46,7 @@ class GpuMonitor:
     MissingExtra
         ``pynvml`` is not installed (extra ``gpu``).
     UsageError
-        There is no driver, or it does not answer.
+        There is no driver, or it does not answer, or no card does.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,9 +58,18 @@ class GpuMonitor:
         try:
             self._nvml.nvmlInit()
             count = self._nvml.nvmlDeviceGetCount()
-            self._handles = [self._nvml.nvmlDeviceGetHandleByIndex(k) for k in range(count)]
-        except self._nvml.NVMLError as error:
+        except Exception as error:
             raise UsageError(f"no GPU can be read: {error}") from None
+        self._handles: dict[int, Any] = {}
+        failed = None
+        for number in range(count):
+            try:
+                self._handles[number] = self._nvml.nvmlDeviceGetHandleByIndex(number)
+            except Exception as error:
+                failed = error
+        if failed is not None and not self._handles:
+            self.close()
+            raise UsageError(f"no GPU can be read: {failed}")
 
     def __enter__(self) -> GpuMonitor:
         return self
@@ -70,13 +81,13 @@ class GpuMonitor:
 
     def close(self) -> None:
         """Let go of the driver."""
-        with contextlib.suppress(self._nvml.NVMLError):  # it may have let go already
+        with contextlib.suppress(Exception):  # it may have let go already
             self._nvml.nvmlShutdown()
 
     def samples(self) -> list[Sample]:
         """Give one sample of each GPU that tells anything now, named ``gpu-<number>``."""
         found = []
-        for number, handle in enumerate(self._handles):
+        for number, handle in self._handles.items():
             signals = self._signals(handle)
             if signals:
                 found.append(Sample(device=f"gpu-{number}", timestamp_s=self._clock(), signals=signals))
@@ -91,13 +102,17 @@ class GpuMonitor:
                 lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
             ),
         }
-        return {name: value for name, value in signals.items() if value is not None}
+        return {name: value for name, value in signals.items() if value is not None and _is_valid(name, value)}
 
     def _ask(self, sensor: Callable[[], float | None]) -> float | None:
         try:
             return sensor()
-        except self._nvml.NVMLError:
+        except Exception:  # the driver's errors, and whatever its binding raises: the host's loop goes on
             return None
+
+
+def _is_valid(signal: str, value: float) -> bool:
+    return CATALOGUE[signal].lo <= value <= CATALOGUE[signal].hi
 
 
 def _share(memory: Any) -> float | None:

@@ -137,3 +137,31 @@ def test_importing_the_source_needs_no_extra():
     """The module is imported without NVIDIA's."""
     code = "import sys; import stabilitykit.sources.nvml; sys.exit('pynvml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_broken_card_hides_no_other(nvml, monkeypatch):
+    """The second card is read, under its own number, when the first has no handle; without any it is an error."""
+
+    def handle(index):
+        if index == 0:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return index
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByIndex", handle)
+    with GpuMonitor() as gpus:
+        assert [sample.device for sample in gpus.samples()] == ["gpu-1"]
+    nvml.cards = nvml.cards[:1]
+    with pytest.raises(UsageError, match="no GPU can be read"):
+        GpuMonitor()
+    assert not nvml.is_open
+
+
+def test_errors_of_the_binding_and_impossible_values(nvml, monkeypatch):
+    """What is no NVMLError does not reach the host either; what a card cannot have is left out."""
+    nvml.cards = [(30, 24, 250, 71), (8, 80, 50, 900)]
+    with GpuMonitor() as gpus:
+        first, second = gpus.samples()
+        assert first.signals == {"gpu_temperature_c": 71.0}
+        assert second.signals == {"gpu_memory_ratio": 0.1, "gpu_sm_ratio": 0.5}
+        monkeypatch.setattr(nvml, "card", lambda _: 1 / 0)
+        assert gpus.samples() == []

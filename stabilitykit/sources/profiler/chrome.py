@@ -13,7 +13,7 @@ import attrs
 from stabilitykit.errors import RecordError
 from stabilitykit.sample import Sample
 from stabilitykit.sources.profiler.events import read_events
-from stabilitykit.sources.profiler.text import MAX_SAMPLES, Timed, in_order, open_text
+from stabilitykit.sources.profiler.text import MAX_SAMPLES, Timed, gpu_name, in_order, open_text
 
 __all__ = ["read_trace"]
 
@@ -52,8 +52,10 @@ class _Trace:
             return
         arguments = event.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
-        device = f"gpu-{arguments.get('device', event.get('pid'))}"
-        span = _Span(_number(event, "ts"), _number(event, "dur"), device, arguments.get("correlation"))
+        device, correlation = gpu_name(arguments.get("device", event.get("pid"))), arguments.get("correlation")
+        if not isinstance(correlation, int | str | None):
+            raise ValueError("`correlation` is neither a number nor text")
+        span = _Span(_number(event, "ts"), _number(event, "dur"), device, correlation)
         if category == "kernel":
             self.kernels.append(span)
         elif category == "cpu_op":

@@ -12,7 +12,7 @@ import attrs
 
 from stabilitykit.errors import RecordError
 from stabilitykit.sample import Sample
-from stabilitykit.sources.profiler.text import MAX_SAMPLES, Timed, in_order, open_text
+from stabilitykit.sources.profiler.text import MAX_SAMPLES, Timed, gpu_name, in_order, open_text, sound
 
 __all__ = ["read_tables"]
 
@@ -68,7 +68,7 @@ def _kern_exec_trace(row: _Row) -> Timed:
     start, length = row.us("Kernel Start"), row.us("Kernel Dur")
     return _signals(
         start + length,
-        f"gpu-{int(row.number('DevId'))}",
+        gpu_name(int(row.number("DevId"))),
         kernel_us=length,
         launch_host_us=row.us("API Dur"),
         launch_queue_us=0.0 if row.is_empty("Queue Dur") else row.us("Queue Dur"),
@@ -83,7 +83,7 @@ def _kern_exec_sum(row: _Row) -> Timed:
     device = int(row.number("DevId")) if "DevId" in row.cells else 0
     return _signals(
         0.0,
-        f"gpu-{device}",
+        gpu_name(device),
         kernel_us=row.us("KAvg"),
         launch_host_us=row.us("AAvg"),
         launch_queue_us=queue,
@@ -97,7 +97,7 @@ def _gpu_trace(row: _Row) -> Timed | None:
         return None
     place = _PLACE.search(row.cells.get("Device", ""))
     length = row.us("Duration")
-    return _signals(row.us("Start") + length, f"gpu-{place[1] if place else 0}", kernel_us=length)
+    return _signals(row.us("Start") + length, gpu_name(place[1] if place else 0), kernel_us=length)
 
 
 def _kern_sum(row: _Row) -> Timed:
@@ -129,7 +129,7 @@ def _ncu_wide(row: _Row) -> Timed | None:
 
 
 def _ncu_device(row: _Row) -> str:
-    return f"gpu-{row.cells.get('Device') or 0}"
+    return gpu_name(row.cells.get("Device") or 0)
 
 
 @attrs.frozen
@@ -182,8 +182,8 @@ def read_tables(path: Path) -> list[Sample]:
             raise RecordError(f"{path}:{line}: {error}") from None
         if read is not None and kind.has_times:
             rows.append(read)
-        elif read is not None:
-            plain.append(Sample(device=read[1], signals=read[2]))
+        elif read is not None and (signals := sound(read[2])):
+            plain.append(Sample(device=read[1], signals=signals))
         if len(rows) + len(plain) > MAX_SAMPLES:
             raise RecordError(f"{path}:{line}: more than {MAX_SAMPLES} rows")
     if not found:

@@ -136,3 +136,32 @@ def test_too_many_events_are_refused(tmp_path, monkeypatch):
     path = trace_of(tmp_path, *[event("kernel", "k", n, 1.0, device=0) for n in range(6)])
     with pytest.raises(RecordError, match="more than 5 events"):
         read_trace(path)
+
+
+def _kernel(**more):
+    return {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "ts": 1.0, "dur": 2.0, "args": {}, **more}
+
+
+def _written(path, *events):
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    return path
+
+
+def test_correlation_that_is_none(tmp_path):
+    """A list where the correlation belongs is a located error."""
+    path = _written(tmp_path / "t.json", _kernel(), _kernel(args={"correlation": [1]}))
+    with pytest.raises(RecordError, match=r"t\.json:1: `correlation`"):
+        read_profile(path)
+
+
+def test_time_beyond_every_float(tmp_path):
+    """A kernel that ends at no finite time is dropped, the others stay."""
+    samples = read_profile(_written(tmp_path / "t.json", _kernel(ts=1e308, dur=1e308), _kernel()))
+    assert [sample.timestamp_s for sample in samples] == [3e-6]
+
+
+def test_names_of_devices(tmp_path):
+    """A name has a bounded length and nothing that moves a cursor."""
+    (sample,) = read_profile(_written(tmp_path / "t.json", _kernel(args={"device": "\x1b[2J\n" + "é" * 9_000})))
+    assert sample.device.isprintable()
+    assert len(sample.device.encode()) <= 68
