@@ -9,8 +9,8 @@ NVML                             signal                 remark
 ===============================  =====================  =======================================================
 
 A sensor that a card does not have, that fails, or that gives a value outside its signal's domain, is not in the sample;
-a card that fails at the start is left out, the others keep their numbers. Call it from a timer of the host's, every five
-seconds or faster, and hand what it gives to the engine:
+a card that fails at the start is left out, the others keep their numbers. Call it from a timer of the host's, every
+five seconds or faster, and hand what it gives to the engine:
 
     with GpuMonitor() as gpus:
         for sample in gpus.samples():

@@ -50,10 +50,12 @@ def scrape(
     Raises
     ------
     RecordError
-        No answer in time, or one that is not 200; or more than 16 MiB.
+        No answer in time, or one that is not 200; or more than 16 MiB; or no time to wait.
     """
     if not url.lower().startswith(("http://", "https://")):
         raise RecordError(f"{url}: not an http or https address")
+    if not timeout_s > 0.0:
+        raise RecordError(f"{url}: the time to wait is no positive number")
     timeout_s = min(timeout_s, _LONGEST_S)
     end = clock() + timeout_s
     try:

@@ -125,6 +125,6 @@ def test_endless_timeout():
         nobody.bind(("127.0.0.1", 0))
         reader = PageReader()
         address = f"http://127.0.0.1:{nobody.getsockname()[1]}/metrics"
-        for timeout_s in (math.inf, 1e300, math.nan):
+        for timeout_s in (math.inf, 1e300, math.nan, -1.0):
             assert reader.scrape_into(Engine.load("overload"), address, timeout_s) == []
             assert reader.problem_count == 1
