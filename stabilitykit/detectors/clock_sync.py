@@ -99,11 +99,11 @@ def is_slow(f: Block, window: int, trip: int) -> bool:
 def fitted(f: Block, window: int, bound: float) -> tuple[float, float, float, float, float]:
     """Fit the line without outliers: slope, height at the newest reading, residual, points, whether it was kept in."""
     count, ys, scratch = int(f[COUNT]), XS + window, XS + 3 * window
-    first = line_fit(f, XS, ys, count, (0.0, 0.0), (0.0, math.inf), bound)
-    if math.isnan(first[0]):
-        return first
-    middle, spread = residual_spread(f, XS, ys, count, first[0], first[1], scratch)
-    return line_fit(f, XS, ys, count, (first[0], first[1]), (middle, max(CUT * spread, 1.0)), bound)
+    slope, base, residual, used, kept = line_fit(f, XS, ys, count, 0.0, 0.0, 0.0, math.inf, bound)
+    if math.isnan(slope):
+        return slope, base, residual, used, kept
+    middle, spread = residual_spread(f, XS, ys, count, slope, base, scratch)
+    return line_fit(f, XS, ys, count, slope, base, middle, max(CUT * spread, 1.0), bound)
 
 
 @kernel
@@ -111,9 +111,9 @@ def is_step(f: Block, window: int, least: float, bound: float) -> bool:
     """Tell whether the reading at hand (0, 0) is one stray of a size too many."""
     strays = 0.0
     if float(f[COUNT]) >= least:
-        line = fitted(f, window, bound)
-        middle, spread = residual_spread(f, XS, XS + window, int(f[COUNT]), line[0], line[1], XS + 3 * window)
-        away = -line[1] - middle
+        slope, base, _residual, _used, _kept = fitted(f, window, bound)
+        middle, spread = residual_spread(f, XS, XS + window, int(f[COUNT]), slope, base, XS + 3 * window)
+        away = -base - middle
         if abs(away) > 2.0 * max(CUT * spread, 1.0):
             ratio = away / float(f[STRAY]) if float(f[STRAYS]) > 0.0 else 0.0
             strays = float(f[STRAYS]) + 1.0 if ratio >= 0.5 and ratio <= 2.0 else 1.0
@@ -192,13 +192,13 @@ def clock_sync_kernel(
                 take_reading(f, h, local, remote, c)
     x[out + 3] = float(f[COUNT])
     if float(f[COUNT]) >= float(c[1]):
-        line = fitted(f, window, float(c[3]))
+        slope, base, residual, used, kept = fitted(f, window, float(c[3]))
         since = max(now - read_wide(h, LOCAL), 0)
-        x[out] = float(read_wide(h, REMOTE) - read_wide(h, LOCAL)) + (line[1] + line[0] * float(since))
-        x[out + 1] = 1e6 * line[0]
-        x[out + 2] = line[2]
-        x[out + 3] = line[3]
-        x[out + 4] = line[4]
+        x[out] = float(read_wide(h, REMOTE) - read_wide(h, LOCAL)) + (base + slope * float(since))
+        x[out + 1] = 1e6 * slope
+        x[out + 2] = residual
+        x[out + 3] = used
+        x[out + 4] = kept
     return 0
 
 

@@ -45,17 +45,25 @@ def residual_spread(f: Block, xs: int, ys: int, n: int, slope: float, base: floa
 
 @kernel
 def line_fit(
-    f: Block, xs: int, ys: int, n: int, last: tuple[float, float], cut: tuple[float, float], most: float
+    f: Block,
+    xs: int,
+    ys: int,
+    n: int,
+    last_slope: float,
+    last_base: float,
+    middle: float,
+    width: float,
+    most: float,
 ) -> tuple[float, float, float, float, float]:
-    """Fit a line through those of n points that lie within ``cut[1]`` of ``cut[0]`` about the line ``last``.
+    """Fit a line through those of n points whose residuals about an earlier line are ``middle`` +- ``width``.
 
     Parameters
     ----------
     f
         Holds the abscissas from ``xs`` on and the ordinates from ``ys`` on.
-    last
-        Slope and height at 0 of an earlier line.
-    cut
+    last_slope, last_base
+        Slope and height at 0 of the earlier line.
+    middle, width
         Middle and half width of the residuals that count.
     most
         Greatest slope, in absolute value.
@@ -69,7 +77,7 @@ def line_fit(
     used, mean_x, mean_y = 0, 0.0, 0.0
     for k in range(n):
         x, y = float(f[xs + k]), float(f[ys + k])
-        if abs(y - last[1] - last[0] * x - cut[0]) <= cut[1]:
+        if abs(y - last_base - last_slope * x - middle) <= width:
             used += 1
             mean_x += x
             mean_y += y
@@ -78,7 +86,7 @@ def line_fit(
     xx, xy, yy = 0.0, 0.0, 0.0
     for k in range(n):
         x, y = float(f[xs + k]), float(f[ys + k])
-        if abs(y - last[1] - last[0] * x - cut[0]) <= cut[1]:
+        if abs(y - last_base - last_slope * x - middle) <= width:
             xx += (x - mean_x) * (x - mean_x)
             xy += (x - mean_x) * (y - mean_y)
             yy += (y - mean_y) * (y - mean_y)

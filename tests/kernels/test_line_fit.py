@@ -26,7 +26,7 @@ def memory(items):
 def test_is_numpys_polyfit(items):
     """Slope and height are numpy.polyfit's, and the residual is that of its line."""
     n = len(items)
-    slope, height, residual, used, kept = line_fit(memory(items), 0, n, n, (0.0, 0.0), EVERYTHING, math.inf)
+    slope, height, residual, used, kept = line_fit(memory(items), 0, n, n, 0.0, 0.0, *EVERYTHING, math.inf)
     xs, ys = np.array(items, float).T
     wanted = np.polyfit(xs / 1e9, ys, 1)
     size = np.ptp(ys) + 1.0
@@ -49,14 +49,14 @@ def test_median_is_numpys(values):
 
 def test_one_abscissa_has_no_slope():
     """Two readings at one time give no line."""
-    assert math.isnan(line_fit(np.array([3.0, 3.0, 1.0, 2.0]), 0, 2, 2, (0.0, 0.0), EVERYTHING, 1.0)[0])
+    assert math.isnan(line_fit(np.array([3.0, 3.0, 1.0, 2.0]), 0, 2, 2, 0.0, 0.0, *EVERYTHING, 1.0)[0])
 
 
 def test_slope_is_kept_within_its_bound():
     """A steeper line is laid through the middle of the points with the greatest slope."""
     f = memory([(0, 0), (1, 10), (2, 20)])
-    assert line_fit(f, 0, 3, 3, (0.0, 0.0), EVERYTHING, 1.0)[:2] == (1.0, 9.0)
-    assert line_fit(f, 0, 3, 3, (0.0, 0.0), EVERYTHING, 1.0)[4] == 1.0
+    assert line_fit(f, 0, 3, 3, 0.0, 0.0, *EVERYTHING, 1.0)[:2] == (1.0, 9.0)
+    assert line_fit(f, 0, 3, 3, 0.0, 0.0, *EVERYTHING, 1.0)[4] == 1.0
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
