@@ -53,7 +53,7 @@ def run() -> list[Figure]:
 
     if find_spec("bm25s") is None:
         return []
-    import bm25s  # type: ignore[import-untyped,unused-ignore]
+    import bm25s
 
     texts = [m["content"] for m in chat]
 
