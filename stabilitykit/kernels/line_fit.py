@@ -83,17 +83,21 @@ def line_fit(
             mean_y += y
     mean_x /= max(float(used), 1.0)
     mean_y /= max(float(used), 1.0)
-    xx, xy, yy = 0.0, 0.0, 0.0
+    xx, xy = 0.0, 0.0
     for k in range(n):
         x, y = float(f[xs + k]), float(f[ys + k])
         if abs(y - last_base - last_slope * x - middle) <= width:
             xx += (x - mean_x) * (x - mean_x)
             xy += (x - mean_x) * (y - mean_y)
-            yy += (y - mean_y) * (y - mean_y)
     if xx <= 0.0:
         return math.nan, math.nan, math.nan, float(used), math.nan
     slope = xy / xx
     is_kept_in = 1.0 if abs(slope) > most else 0.0
     slope = min(max(slope, -most), most)
-    square = max(yy - 2.0 * slope * xy + slope * slope * xx, 0.0)
+    square = 0.0  # from the residuals themselves: the difference of sums of squares would be rounding
+    for k in range(n):
+        x, y = float(f[xs + k]), float(f[ys + k])
+        if abs(y - last_base - last_slope * x - middle) <= width:
+            rest = (y - mean_y) - slope * (x - mean_x)
+            square += rest * rest
     return slope, mean_y - slope * mean_x, math.sqrt(square / float(used)), float(used), is_kept_in

@@ -49,7 +49,7 @@ def test_is_naive_twin(rows, columns, sizes):
     """Offset, skew and residual are those of exact fractions, whatever happens to the clocks."""
     readings = [{"samples": row and [v for k, v in enumerate(row) if columns == 3 or k % 3 < 2]} for row in rows]
     settings = {"columns": columns, "window": sizes[0], "least": sizes[1]}
-    check_twins(CLOCK_SYNC, ClockSyncTwin, readings, settings, tolerance=1e-3)  # rounding alone leaves a residual
+    check_twins(CLOCK_SYNC, ClockSyncTwin, readings, settings, tolerance=1e-6)
 
 
 @pytest.mark.capability("issue 3 §1: clock offset and skew by a line through the last 20 readings, as numpy.polyfit")
