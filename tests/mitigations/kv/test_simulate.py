@@ -106,7 +106,7 @@ def flat_requests() -> Trace:
 @pytest.mark.parametrize("capacity", [10, 300, 2_000])
 def test_libcachesim(policy, capacity):
     """Request by request the same hits as the library's own implementation."""
-    library = pytest.importorskip("libcachesim", reason="no libcachesim: pip install 'stabilitykit[bench]'")
+    library = pytest.importorskip("libcachesim", reason="no libcachesim for this system")
     trace = flat_requests()
     nexts = next_uses(trace)
     name = {"fifo": "FIFO", "lru": "LRU", "lfu": "LFU", "sieve": "Sieve", "belady": "Belady"}[policy]
