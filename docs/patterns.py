@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from docs.tables import table
 from stabilitykit.detectors import DETECTORS
@@ -32,10 +33,15 @@ PATTERNS: Mapping[str, str] = {
 }
 
 
+@cache
+def shipped() -> tuple[Pack, ...]:
+    """Load every shipped pack, once."""
+    return tuple(load_pack(name, detectors=DETECTORS) for name in shipped_names())
+
+
 def rules_of(pattern: str) -> Iterator[tuple[Pack, Rule]]:
     """Give the rules with the tag of a pattern, each with the pack in whose file it stands."""
-    for name in shipped_names():
-        pack = load_pack(name, detectors=DETECTORS)
+    for pack in shipped():
         for rule in pack.rules:
             if rule.file == pack.files[-1] and PREFIX + pattern in rule.tags:
                 yield pack, rule

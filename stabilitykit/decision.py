@@ -76,12 +76,17 @@ class Receipt:
         The decision it belongs to.
     done
         Names of the actions carried out.
+    details
+        What each did, for the host.
+    tenant
+        The decision's tenant: a receipt of another one is a fault without effect.
     """
 
     session_id: str
     turn_id: int
     done: tuple[str, ...]
     details: Mapping[str, Any] = attrs.field(factory=dict)
+    tenant: str = ""
 
 
 @attrs.frozen
@@ -205,6 +210,8 @@ class Decision(tuple[Any, ...]):
         ``session``, or the scope of an ``observe``.
     faults
         Bad telemetry that was noticed.
+    tenant
+        Whose conversation (replica, device) it is: two tenants may use one id.
     """
 
     __slots__ = ()
@@ -217,6 +224,7 @@ class Decision(tuple[Any, ...]):
     faults: tuple[Fault, ...] = property(itemgetter(5))  # type: ignore[assignment]
     _memory: bytes = property(itemgetter(6))  # type: ignore[assignment]
     scope: str = property(itemgetter(7))  # type: ignore[assignment]
+    tenant: str = property(itemgetter(8))  # type: ignore[assignment]
 
     @property
     def state(self) -> str:
@@ -299,7 +307,7 @@ class Decision(tuple[Any, ...]):
         unknown = [name for name in done if name not in self._view.pack.actions]
         if unknown:
             raise UsageError(f"no such action: {', '.join(map(repr, unknown))}")
-        return Receipt(self.session_id, self.turn_id, tuple(done))
+        return Receipt(self.session_id, self.turn_id, tuple(done), tenant=self.tenant)
 
     def __copy__(self) -> Decision:
         return self

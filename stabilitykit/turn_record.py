@@ -48,6 +48,7 @@ class _Applied(BaseModel):
     session_id: str
     turn_id: int
     done: list[str]
+    tenant: str | None = None
 
 
 @cache
@@ -110,7 +111,8 @@ class TurnRecord:
         given = {name: getattr(checked, name) for name in checked.model_fields_set}
         applied = given.pop("applied", None)
         if applied is not None:
-            given["applied"] = Receipt(applied.session_id, applied.turn_id, tuple(applied.done))
+            tenant = checked.tenant if applied.tenant is None else applied.tenant  # type: ignore[attr-defined]
+            given["applied"] = Receipt(applied.session_id, applied.turn_id, tuple(applied.done), tenant=tenant)
         return Turn(**{name: value for name, value in given.items() if value is not None})
 
     @staticmethod
@@ -122,7 +124,8 @@ class TurnRecord:
             if is_missing(value) or value is field.default:
                 continue
             if isinstance(value, Receipt):
-                value = {"session_id": value.session_id, "turn_id": value.turn_id, "done": list(value.done)}
+                whose = {} if value.tenant == turn.tenant else {"tenant": value.tenant}
+                value = {"session_id": value.session_id, "turn_id": value.turn_id, "done": list(value.done), **whose}
             elif hasattr(value, "tolist"):
                 value = value.tolist()
             found[field.name] = value

@@ -80,6 +80,8 @@ def test_receipt(decision):
     """A receipt names the decision and what was done."""
     assert decision.receipt(["throttle"]) == Receipt("a", 2, ("throttle",))
     assert decision.receipt(()).done == ()
+    theirs = breaker().evaluate(Turn(session_id="a", tenant="one"))
+    assert (theirs.tenant, theirs.receipt(()).tenant, theirs.apply([])[1].tenant) == ("one", "one", "one")
 
 
 @pytest.mark.capability("issue 2 §5: a Decision in plain words: state, previous, matches, fired, actions and who asked")

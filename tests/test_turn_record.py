@@ -36,7 +36,9 @@ FIELDS = {
     "replica_sample_s": FLOATS,
     "device_sample_s": FLOATS,
     "extra": st.dictionaries(TEXT, FLOATS | TEXT, max_size=3),
-    "applied": st.builds(Receipt, TEXT, st.integers(0, 2**40), st.lists(TEXT, max_size=3).map(tuple)),
+    "applied": st.builds(
+        Receipt, TEXT, st.integers(0, 2**40), st.lists(TEXT, max_size=3).map(tuple), tenant=st.just("") | TEXT
+    ),
 }
 
 
@@ -65,6 +67,17 @@ def test_there_and_back(given, session):
         assert is_missing(a) == is_missing(b)
         assert is_missing(a) or same(a, b), field.name
     assert TurnRecord.dump(again) == TurnRecord.dump(again)
+
+
+def test_whose_receipt():
+    """A receipt that does not say is its turn's tenant's; a record names the tenant where it is another."""
+    receipt = {"session_id": "a", "turn_id": 1, "done": []}
+    turn = TurnRecord.parse({"session_id": "a", "tenant": "one", "applied": receipt})
+    assert turn.applied == Receipt("a", 1, (), tenant="one")
+    assert TurnRecord.dump(turn)["applied"] == receipt
+    turn = TurnRecord.parse({"session_id": "a", "tenant": "one", "applied": {**receipt, "tenant": ""}})
+    assert turn.applied == Receipt("a", 1, ())
+    assert TurnRecord.dump(turn)["applied"] == {**receipt, "tenant": ""}
 
 
 def test_arrays_of_numpy():

@@ -1,4 +1,4 @@
-"""Record 1,040 ordinary answers of a real model as token ids, to count false calls of `degeneration` by.
+"""Record 1,300 ordinary answers of a real model as token ids, to count false calls of `degeneration` by.
 
     python -m benchmarks.record.ordinary --out tests/golden/ordinary_answers.npz
 
@@ -55,8 +55,11 @@ SUBJECTS = (
     "recycling", "the violin", "tea ceremonies", "parliament", "lighthouses", "cooking for two", "swimming", "rivers",
     "typography", "space telescopes", "mushrooms", "first aid",
 )  # fmt: skip
-MORE = ("fountain pens", "glaciers")
-"""A small model's answer in forty loops; with these, 1,000 sound ones remain."""
+MORE = (
+    "fountain pens", "glaciers", "tango", "honey", "maps", "calligraphy", "windmills", "tennis", "submarines",
+    "statistics", "perfume", "deserts", "puppet theatre", "barbers", "ice cream",
+)  # fmt: skip
+"""One answer in five of a small model loops; with these, 1,000 sound ones remain."""
 
 
 def questions() -> list[str]:

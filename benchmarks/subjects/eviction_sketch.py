@@ -86,15 +86,17 @@ def count_risks(now: float, n: int, begun: Any, group: Any, end: Any, seen: Any,
 
 
 @njit
-def shrink(size: int, cap: int, leaves: Any, value: Any, ties: Any, here: Any, parent: Any, kids: Any) -> int:
-    """Evict the worst leaf until the cache fits; what the request itself just brought may go too."""
+def shrink(
+    size: int, cap: int, leaves: Any, value: Any, ties: Any, here: Any, parent: Any, kids: Any, stamp: Any, r: int
+) -> int:
+    """Evict the worst leaf until the cache fits; of those that lose their last child, not the ones stamped ``r``."""
     h = np.empty(len(leaves) + size, np.int64)
     n = len(leaves)
     for k in range(n):
         h[k] = leaves[k]
     for k in range(n // 2 - 1, -1, -1):
         sink(h, n, value, ties, k)
-    while size > cap:
+    while size > cap and n > 0:
         gone = h[0]
         n -= 1
         h[0] = h[n]
@@ -104,7 +106,7 @@ def shrink(size: int, cap: int, leaves: Any, value: Any, ties: Any, here: Any, p
         p = parent[gone]
         if p >= 0:
             kids[p] -= 1
-            if kids[p] == 0:
+            if kids[p] == 0 and stamp[p] != r:
                 h[n] = p
                 n += 1
                 rise(h, value, ties, n - 1)
@@ -113,7 +115,7 @@ def shrink(size: int, cap: int, leaves: Any, value: Any, ties: Any, here: Any, p
 
 @njit
 def survival_sketch(flat: Any, starts: Any, partial: Any, distinct: int, cap: int) -> Any:
-    """Serve a trace; hits of each request."""
+    """Serve a trace; hits of each request. What the request itself just brought may go too."""
     requests, total = len(starts) - 1, len(flat)
     hits = np.zeros(requests, np.int64)
     ended, risked = np.zeros((CLASSES + 1, AGES)), np.zeros((CLASSES + 1, AGES))
@@ -123,7 +125,7 @@ def survival_sketch(flat: Any, starts: Any, partial: Any, distinct: int, cap: in
     seen, visits = np.zeros(AGES, np.int64), 0
     visit, last, uses = np.full(distinct, -1), np.zeros(distinct), np.zeros(distinct, np.int64)
     here, parent, kids = np.zeros(distinct, np.bool_), np.full(distinct, -1), np.zeros(distinct, np.int64)
-    value, ties, size = np.zeros(distinct), np.zeros(distinct), 0
+    value, ties, size, nobody = np.zeros(distinct), np.zeros(distinct), 0, np.full(distinct, -1)
     for r in range(requests):
         a, b, now = starts[r], starts[r + 1], float(r)
         count_risks(now, visits, begun, group, end, seen, risked)
@@ -155,7 +157,7 @@ def survival_sketch(flat: Any, starts: Any, partial: Any, distinct: int, cap: in
             residents = np.flatnonzero(here)
             for x in residents:
                 value[x] = index[group[visit[x]], age_of(now - last[x])]
-            size = shrink(size, cap, residents[kids[residents] == 0], value, ties, here, parent, kids)
+            size = shrink(size, cap, residents[kids[residents] == 0], value, ties, here, parent, kids, nobody, r)
     return hits
 
 
@@ -190,7 +192,7 @@ def hybrid_as_written(flat: Any, starts: Any, at_s: Any, distinct: int, cap: int
                 value[x] = -(0.5 * rank + 0.5 / (1.0 + 0.01 * (at_s[r] - time[x])))
                 ties[x] = last[x] - depth[x] * 1e-6
             free = residents[(kids[residents] == 0) & (stamp[residents] != r)]
-            size = shrink_around(size, max(size - need, 0), free, value, ties, here, parent, kids, stamp, r)
+            size = shrink(size, max(size - need, 0), free, value, ties, here, parent, kids, stamp, r)
         while j < b and size < cap:
             here[flat[j]] = True
             size += 1
@@ -198,34 +200,6 @@ def hybrid_as_written(flat: Any, starts: Any, at_s: Any, distinct: int, cap: int
                 kids[flat[j - 1]] += 1
             j += 1
     return hits
-
-
-@njit
-def shrink_around(
-    size: int, cap: int, leaves: Any, value: Any, ties: Any, here: Any, parent: Any, kids: Any, stamp: Any, r: int
-) -> int:
-    """As `shrink`, but what the request uses stays."""
-    h = np.empty(len(leaves) + size, np.int64)
-    n = len(leaves)
-    for k in range(n):
-        h[k] = leaves[k]
-    for k in range(n // 2 - 1, -1, -1):
-        sink(h, n, value, ties, k)
-    while size > cap and n > 0:
-        gone = h[0]
-        n -= 1
-        h[0] = h[n]
-        sink(h, n, value, ties, 0)
-        here[gone] = False
-        size -= 1
-        p = parent[gone]
-        if p >= 0:
-            kids[p] -= 1
-            if kids[p] == 0 and stamp[p] != r:
-                h[n] = p
-                n += 1
-                rise(h, value, ties, n - 1)
-    return size
 
 
 def random_leaf(flat: NDArray[np.int64], starts: NDArray[np.int64], cap: int, seed: int = 0) -> NDArray[np.int64]:

@@ -1,7 +1,8 @@
 """The bands of health: what is watched, from which value on it is a warning or a risk, and why there.
 
 Bands are half-open as in A1.2: below the first bound healthy, up to the second a warning with both
-bounds in it, beyond it a risk. Nothing at all (0) is healthy everywhere but in a hit ratio.
+bounds in it, beyond it a risk. Nothing at all (0) is healthy everywhere but in a hit ratio. The bounds are those of
+the packs that call them, so they cite what the packs cite.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ from typing import Literal
 
 import attrs
 
+from stabilitykit.detectors.baseline import BASELINE
+from stabilitykit.detectors.trace import settings_of
+from stabilitykit.kernels.ewma import COUNT, MEAN, ewma_update
+from stabilitykit.rules.pack import ParamValue
 from stabilitykit.sample import Sample
 from stabilitykit.turn import Turn, is_missing
 
-__all__ = ["INDICATORS", "Band", "Indicator", "Seen", "Watched", "watch"]
+__all__ = ["INDICATORS", "PACKS", "Band", "Indicator", "Params", "Seen", "Watched", "watch"]
 
 Band = Literal["healthy", "warning", "risk", "unknown"]
-_ALPHA = 0.05
-"""Weight of a new value once 1/alpha were seen, as of the detector `baseline`."""
+Params = Mapping[str, ParamValue]
+PACKS = ("vllm", "limits")
+"""Shipped packs whose params the bounds are: `vllm` extends `chat`, and with it `latency` and `kv-cache`."""
+_ALPHA = settings_of(BASELINE)["alpha"]
 
 
 @attrs.frozen
@@ -35,9 +42,7 @@ class Indicator:
     unit
         ``%``, ``ms`` or ``count``.
     warning, risk
-        The bounds. Of a ``floor`` they are lower bounds.
-    source
-        Where the bounds come from.
+        The bounds: a param's name, or a number. Of a ``floor`` they are lower bounds.
     kind
         ``mean``: the weighted mean of the values. ``growth``: last value - first. ``floor``: mean, and less is worse.
     over
@@ -47,44 +52,40 @@ class Indicator:
     title: str
     signals: tuple[str, ...]
     unit: str
-    warning: float
-    risk: float
-    source: str
+    warning: str | float
+    risk: str | float
     kind: Literal["mean", "growth", "floor"] = "mean"
     over: str = ""
 
-    def band(self, value: float | None) -> Band:
-        """Give the band of a value.
+    def bounds(self, params: Params) -> tuple[float, float]:
+        """Give both bounds."""
+        warning, risk = (float(params[b].value) if isinstance(b, str) else b for b in (self.warning, self.risk))
+        return warning, risk
 
-        >>> [INDICATORS[0].band(v) for v in (0.1499, 0.15, 0.4, 0.41, None)]
-        ['healthy', 'warning', 'warning', 'risk', 'unknown']
-        """
+    def source(self, params: Params) -> str:
+        """Say where the bounds come from."""
+        return "; ".join(f"{b}: {params[b].doc}" for b in (self.warning, self.risk) if isinstance(b, str))
+
+    def band(self, value: float | None, params: Params) -> Band:
+        """Give the band of a value."""
+        warning, risk = self.bounds(params)
         if value is None:
             return "unknown"
         if self.kind == "floor":
-            return "risk" if value < self.risk else "warning" if value < self.warning else "healthy"
-        if value < self.warning or value == 0.0:
+            return "risk" if value < risk else "warning" if value < warning else "healthy"
+        if value < warning or value == 0.0:
             return "healthy"
-        return "risk" if value > self.risk else "warning"
+        return "risk" if value > risk else "warning"
 
 
 INDICATORS: tuple[Indicator, ...] = (
-    Indicator("KV fragmentation", ("kv_fragmentation_ratio",), "%", 0.15, 0.40, "A1.2"),
-    Indicator("prefill", ("prefill_ms", "mean_prefill_ms"), "ms", 120.0, 350.0, "A1.2"),
-    Indicator("KV usage", ("kv_usage_ratio",), "%", 0.91, 0.96, "data/README: the rate holds from 91 to 96 %"),
-    Indicator("preemptions", ("preemptions_count",), "count", 0.0, math.inf, "pack latency: any", "growth"),
-    Indicator(
-        "waiting / running", ("waiting_requests",), "%", 0.0, 0.10, "pack latency: queue_share", over="running_requests"
-    ),
-    Indicator(
-        "prefix hits",
-        ("kv_hit_ratio", "prefix_hit_ratio"),
-        "%",
-        0.50,
-        -math.inf,
-        "pack kv-cache: kv_hit_usual",
-        "floor",
-    ),
+    Indicator("KV fragmentation", ("kv_fragmentation_ratio",), "%", "fragmentation_healthy", "fragmentation_risk"),
+    Indicator("prefill", ("prefill_ms", "mean_prefill_ms"), "ms", "prefill_healthy", "prefill_risk"),
+    # What kv_collapse cites: the rate was steady from 91 % on, which is full, until it collapsed (data/README).
+    Indicator("KV usage", ("kv_usage_ratio",), "%", 0.91, "kv_collapse"),
+    Indicator("preemptions", ("preemptions_count",), "count", "preemptions", math.inf, "growth"),
+    Indicator("waiting / running", ("waiting_requests",), "%", 0.0, "queue_share", over="running_requests"),
+    Indicator("prefix hits", ("kv_hit_ratio", "prefix_hit_ratio"), "%", "kv_hit_usual", -math.inf, "floor"),
 )
 
 
@@ -96,24 +97,32 @@ class Watched:
     ----------
     signal
         The signal it came from.
-    count, mean, greatest, least
-        Of its values; the mean forgets as that of the detector ``baseline``.
+    greatest, least
+        Of its values.
     first, last
         The outermost values.
     """
 
     signal: str
-    count: int = 0
-    mean: float = 0.0
     greatest: float = -math.inf
     least: float = math.inf
     first: float = math.nan
     last: float = math.nan
+    _statistics: list[float] = attrs.field(factory=lambda: [0.0] * BASELINE.layout({}).f8)
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return int(self._statistics[COUNT])
+
+    @property
+    def mean(self) -> float:
+        """Their mean, which forgets as that of the detector ``baseline`` (A1.2 wants a weighted mean)."""
+        return self._statistics[MEAN]
 
     def add(self, value: float) -> None:
         """Take one value in."""
-        self.count += 1
-        self.mean += max(_ALPHA, 1.0 / self.count) * (value - self.mean)
+        ewma_update(self._statistics, value, _ALPHA)
         self.greatest, self.least = max(self.greatest, value), min(self.least, value)
         self.first = value if self.count == 1 else self.first
         self.last = value

@@ -18,6 +18,7 @@ from stabilitykit.cli.recording import FilesArgument, KeepGoingOption, MapOption
 from stabilitykit.engine.replay import Entry
 from stabilitykit.errors import RecordError, UsageError
 from stabilitykit.rules.conditions.suggest import did_you_mean
+from stabilitykit.rules.pack import Pack
 from stabilitykit.turn import Turn
 
 __all__ = ["SIGNALS", "baseline", "measured", "pack_text"]
@@ -29,8 +30,6 @@ _LEAST = 20
 _FULL = 100
 """Values from which p99 is more than the greatest."""
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
-_TOLERATED = {"itl": 0.2, "ttft": 2.0, "prefill": 2.0}
-"""Share over the median that is tolerated at least: the settings of the pack `latency`."""
 _MARGIN = 1.2
 """Over p90 on three turns in a row (A4.4), and over p99, because a quantile of few turns is no sharp line."""
 _MOST = 100.0
@@ -66,10 +65,12 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
     return {name: float(f"{nearest_rank(values, share):.4g}") for name, share in _QUANTILES.items()}
 
 
-def pack_text(name: str, model: str, usual: Usual) -> str:
+def pack_text(name: str, model: str, usual: Usual, chat: Pack) -> str:
     """Write the pack of one model.
 
-    A turn is over above ``max(p50 (1 + tolerated), 1.2 p90)`` (A4.4): the factor of the detector says both.
+    A turn is over above ``max(p50 (1 + tolerated), 1.2 p90)`` (A4.4): the factor of the detector says both. The rules
+    on gaps ask for a factor of their own besides; that of the warning becomes the detector's, that of the critical one
+    is never below it.
 
     Parameters
     ----------
@@ -77,9 +78,13 @@ def pack_text(name: str, model: str, usual: Usual) -> str:
         Of the pack.
     usual
         Sorted values by detector, in ms; detectors with too few stay as they are.
+    chat
+        The pack it extends: what is tolerated over the median at least, and the factor of the critical rule.
     """
     kept = {detector: values for detector, values in usual.items() if len(values) >= _LEAST}
     told = {detector: quantiles(values) for detector, values in kept.items()}
+    tolerated = {use.id: use.settings["drift_factor"] for use in chat.detectors if use.id in told}
+    factors = {detector: _factor(tolerated[detector], q) for detector, q in told.items()}
     lines = [
         f"# Written by `stabilitykit baseline`: {_comment(model)}.",
         "stabilitykit: 1",
@@ -92,9 +97,13 @@ def pack_text(name: str, model: str, usual: Usual) -> str:
     for detector, values in kept.items():
         for quantile, value in told[detector].items():
             lines.append(f"  {detector}_{quantile}: {{default: {value!r} ms, doc: {_doc(quantile, values)}}}")
+    if "itl" in factors:
+        over = 1.0 + factors["itl"]
+        critical = max(over, chat.params["itl_over"].value)
+        lines.append(f"  itl_elevated: {{override: true, default: {over:.6g}, doc: {_THRESHOLD}}}")
+        lines.append(f"  itl_over: {{override: true, default: {critical:.6g}, doc: as in the pack latency or more}}")
     lines += ["", "detectors:"]
-    for detector, q in told.items():
-        factor = min(_MOST, max(_TOLERATED[detector], _MARGIN * q["p90"] / q["p50"] - 1.0))
+    for detector, factor in factors.items():
         lines.append(
             f"  {detector}: {{override: true, method: static, baseline_ms: params.{detector}_p50, "
             f"drift_factor: {factor:.4g}}}"
@@ -105,6 +114,7 @@ def pack_text(name: str, model: str, usual: Usual) -> str:
     return "\n".join(lines) + "\n"
 
 
+_THRESHOLD = "ITL / median; the threshold of the detector itl"
 _RULE = """\
   - rule: {name}-beyond-p99
     desc: {tail} of {row} turns lie a fifth beyond the measured p99; at 1 % each, of 1,000 rows of {row} one has so many
@@ -115,6 +125,10 @@ _RULE = """\
     do: [{{emit_metric: {{name: {name}_beyond_p99}}}}]
     reason: "{{{{ {signal} | round(1) }}}} ms, tolerated {margin} times the p99 of {{{{ params.{name}_p99 }}}} ms"
     tags: [incubating, latency]"""
+
+
+def _factor(tolerated: float, told: Mapping[str, float]) -> float:
+    return float(f"{min(_MOST, max(tolerated, _MARGIN * told['p90'] / told['p50'] - 1.0)):.4g}")
 
 
 def _doc(quantile: str, values: Sequence[float]) -> str:
@@ -141,7 +155,8 @@ def baseline(
     """
     if output.suffix != ".yaml" or not output.parent.is_dir():
         raise UsageError(f"--output: a name that ends in .yaml in a folder that exists is wanted, not {output}")
-    recording = Recording(files, maps, pack_of(None), keep_going=keep_going)
+    chat = pack_of(None)
+    recording = Recording(files, maps, chat, keep_going=keep_going)
     found = measured(recording.entries())
     recording.report()
     if model is not None and model not in found:
@@ -154,7 +169,7 @@ def baseline(
         raise RecordError(f"no model has {_LEAST} answered turns with a time of its first token, gaps or prefill")
     paths = {name: _path(output, name, is_alone=len(enough) == 1) for name in enough}
     for name, path in paths.items():
-        path.write_text(pack_text(_id(path.stem), name, enough[name]), encoding="utf-8")
+        path.write_text(pack_text(_id(path.stem), name, enough[name], chat), encoding="utf-8")
     _tell(enough, paths, is_json=is_json)
 
 

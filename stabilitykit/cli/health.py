@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 import attrs
 import typer
 
-from stabilitykit.cli.bands import INDICATORS, Indicator, Seen, Watched, watch
+from stabilitykit.cli.bands import INDICATORS, PACKS, Indicator, Params, Seen, Watched, watch
 from stabilitykit.cli.output import Part, fail, note, plain, record, table
-from stabilitykit.cli.packs import pack_of
+from stabilitykit.cli.packs import PackOption, pack_of
 from stabilitykit.cli.recording import MapOption, Recording
 from stabilitykit.errors import RecordError
+from stabilitykit.rules.conditions.units import unit_of
 from stabilitykit.sample import Sample
 from stabilitykit.sources.prometheus import DERIVED, TABLE, PageReader, scrape
 from stabilitykit.sources.prometheus.names import selector, spellings
@@ -43,11 +44,12 @@ class Row:
     value: float | None
     evidence: str
     command: str
+    params: Params
 
     @property
     def band(self) -> str:
         """Its band."""
-        return self.indicator.band(self.value)
+        return self.indicator.band(self.value, self.params)
 
 
 def health(
@@ -62,16 +64,20 @@ def health(
         float, typer.Option("--timeout", min=0.1, max=_DAY_S, help="Seconds to wait for a server.")
     ] = 5.0,
     maps: MapOption = None,
+    pack: PackOption = None,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show each indicator of health with its band, what it was seen in, and the command that shows it.
 
+    The bounds are params of the shipped packs; those of --pack take their place.
+
     Exit codes: 0 no risk, 1 a risk, 2 no answer or nothing known.
     """
+    params = _params(pack)
     if target.lower().startswith(("http://", "https://")):
-        rows = _of_server(target, interval, timeout)
+        rows = _of_server(target, interval, timeout, params)
     else:
-        rows = _of_file(Path(target), maps)
+        rows = _of_file(Path(target), maps, params)
     if all(row.value is None for row in rows):
         raise RecordError(f"{target}: holds none of the signals that health looks at")
     if is_json:
@@ -82,7 +88,18 @@ def health(
         fail(1)
 
 
-def _of_server(url: str, interval: float, timeout: float) -> list[Row]:
+def _params(packs: Sequence[str] | None) -> Params:
+    """Give the params of the shipped packs, in their units, with the values of others where these have them too."""
+    params = dict(pack_of(PACKS).params)
+    for name, given in pack_of(packs).params.items() if packs else ():
+        own, unit = params.get(name), unit_of(given.unit)
+        usual = unit_of(own.unit) if own else None
+        if own and unit and usual and unit.dim == usual.dim and isinstance(given.value, int | float):
+            params[name] = attrs.evolve(own, value=given.value * float(unit.scale / usual.scale), doc=given.doc)
+    return params
+
+
+def _of_server(url: str, interval: float, timeout: float, params: Params) -> list[Row]:
     try:
         address = url if urlsplit(url).path.strip("/") else url.rstrip("/") + "/metrics"
     except ValueError as error:
@@ -98,7 +115,8 @@ def _of_server(url: str, interval: float, timeout: float) -> list[Row]:
         evidence |= _look_again(seen, reader.read(page), interval)
     for problem in reader.problems:
         note(("left out ", "yellow"), plain(problem))
-    return _rows(seen, lambda _, watched: evidence.get(id(watched), ""), lambda signal: _curl(address, signal, page))
+    told = (lambda _, watched: evidence.get(id(watched), "")), (lambda signal: _curl(address, signal, page))
+    return _rows(seen, *told, params)
 
 
 def _look_again(seen: Seen, samples: Sequence[Sample], interval: float) -> dict[int, str]:
@@ -122,7 +140,7 @@ def _look_again(seen: Seen, samples: Sequence[Sample], interval: float) -> dict[
     return evidence
 
 
-def _of_file(path: Path, maps: Sequence[Path] | None) -> list[Row]:
+def _of_file(path: Path, maps: Sequence[Path] | None, params: Params) -> list[Row]:
     seen = Seen()
     if path.name.lower().removesuffix(".gz").endswith(_LOGS) and not maps:
         for sample in _of_log(path):
@@ -132,7 +150,7 @@ def _of_file(path: Path, maps: Sequence[Path] | None) -> list[Row]:
         for entry in recording.entries():
             watch(seen, entry)
         recording.report()
-    return _rows(seen, _counted, lambda signal: _shown_by(path, signal, maps))
+    return _rows(seen, _counted, lambda signal: _shown_by(path, signal, maps), params)
 
 
 def _of_log(path: Path) -> Iterator[Sample]:
@@ -144,18 +162,20 @@ def _of_log(path: Path) -> Iterator[Sample]:
     yield from (sample for sample in samples if sample is not None)
 
 
-def _rows(seen: Seen, evidence: Callable[[Indicator, Watched], str], command: Callable[[str], str]) -> list[Row]:
+def _rows(
+    seen: Seen, evidence: Callable[[Indicator, Watched], str], command: Callable[[str], str], params: Params
+) -> list[Row]:
     rows = []
     for replica, held in sorted(seen.items()) or [("", {})]:
         for indicator in INDICATORS:
             watched = held.get(indicator.title)
             if watched is None:
-                rows.append(Row(replica, indicator, None, None, f"no {' or '.join(indicator.signals)}", ""))
+                rows.append(Row(replica, indicator, None, None, f"no {' or '.join(indicator.signals)}", "", params))
                 continue
             rows.append(
                 Row(
                     replica, indicator, watched, watched.value(indicator), evidence(indicator, watched),
-                    command(watched.signal),
+                    command(watched.signal), params,
                 )
             )  # fmt: skip
     return rows
@@ -206,6 +226,7 @@ def _show(rows: Sequence[Row]) -> None:
 
 def _as_dict(row: Row) -> dict[str, Any]:
     indicator, watched = row.indicator, row.watched
+    warning, risk = indicator.bounds(row.params)
     return {
         "replica": row.replica or None,
         "indicator": indicator.title,
@@ -213,9 +234,9 @@ def _as_dict(row: Row) -> dict[str, Any]:
         "value": row.value,
         "unit": "ratio" if indicator.unit == "%" else indicator.unit,
         "band": row.band,
-        "warning": indicator.warning,
-        "risk": indicator.risk if math.isfinite(indicator.risk) else None,
-        "source": indicator.source,
+        "warning": warning,
+        "risk": risk if math.isfinite(risk) else None,
+        "source": indicator.source(row.params),
         "evidence": row.evidence,
         "shown_by": row.command,
     }

@@ -43,6 +43,7 @@ from stabilitykit.compiled.header import (
 )
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.bits import float_bits
+from stabilitykit.kernels.hit_ratio import hit_ratio
 from stabilitykit.kernels.pointers import as_u8
 from stabilitykit.turn import MISSING_BITS
 
@@ -139,8 +140,9 @@ def derive(ti: Any, tf: Any, inp: Any, row: Any, rewritten: int) -> None:
         has_b = known(b, inp, ti, tf)
         kind = ti[p]
         if kind == 0:  # kv_hit_ratio = cached / input
-            if blank and has_a == 1 and has_b == 1 and inp[b] > 0.0 and inp[a] <= inp[b]:
-                inp[to] = inp[a] / inp[b]
+            ratio = hit_ratio(inp[a], inp[b])
+            if blank and has_a == 1 and has_b == 1 and ratio == ratio:
+                inp[to] = ratio
         elif kind == 1:  # session_tokens = input + output
             if blank and has_a == 1 and has_b == 1:
                 inp[to] = inp[a] + inp[b]

@@ -230,9 +230,9 @@ CLOCK_SYNC = DetectorSpec(
         SettingSpec("bound", 200.0, "greatest slope in ppm that is believed (B2.4)", lo=1.0, hi=1e6),
     ),
     outputs=(
-        OutputSpec("offset_ns", "ratio", "remote - local at the newest reading, used or not, in nanoseconds"),
-        OutputSpec("skew_ppm", "ratio", "microseconds a second that the remote clock gains"),
-        OutputSpec("residual_ns", "ratio", "root mean square distance of the readings from the line", lo=0.0),
+        OutputSpec("offset_ns", "count", "remote - local at the newest reading, used or not, in nanoseconds"),
+        OutputSpec("skew_ppm", "count", "microseconds a second that the remote clock gains"),
+        OutputSpec("residual_ns", "count", "root mean square distance of the readings from the line", lo=0.0),
         OutputSpec("n_count", "count", "readings that the line goes through", "count", lo=0.0, hi=64.0),
         OutputSpec("is_bounded", "bool", "the slope was over the bound", kind="bool", lo=0.0, hi=1.0),
     ),
@@ -240,4 +240,4 @@ CLOCK_SYNC = DetectorSpec(
     layout=_layout,
     config=_config,
 )
-"""See the module. The language has no nanoseconds: the outputs in ns are plain numbers in a condition."""
+"""See the module. The language has no nanoseconds and no ppm: such outputs are plain numbers, the unit in the name."""

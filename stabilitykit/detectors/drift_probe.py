@@ -62,6 +62,7 @@ import numpy as np
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.centred import centred_products, keep_centred, weighted_products
 from stabilitykit.kernels.cosine import dot
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
@@ -76,8 +77,6 @@ DIM, THRESHOLD, BIAS, IS_LINEAR, WEIGHTS, MEANS, CENTRE = 0, 1, 2, 3, 4, 12, 20
 """Places in c; behind the centre the three rows of a model with weights on components."""
 SEEN, LAST_LENGTH, TOPIC_LENGTH, LATER, PROMPT, OUTPUT, LAST_MESSAGE, LOGIT = 0, 1, 2, 3, 4, 5, 6, 7
 """Places in f. Numbers of tokens are kept one greater, 0 is unknown; LOGIT collects the sum of a turn."""
-GUARD = 1e-9
-"""Of the comparison, in logits: machine code may add in another order."""
 
 
 @kernel

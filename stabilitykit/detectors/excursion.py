@@ -45,6 +45,7 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.ewma import LIMIT
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.kernels.tails import TAIL, tail_bound, tail_take, tail_thin
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
@@ -54,8 +55,6 @@ __all__ = ["EXCURSION", "excursion_kernel"]
 COUNT, LEVEL, RANGES = 0, 1, 2
 """Places in f: values seen, the level; then the ranges of level and value, two tails each, the upper one first."""
 THIN_AT = 31_000
-GUARD = 1e-9
-"""A statistical bound must be exceeded by this relative margin: exact ties are rounding, not news."""
 
 
 @kernel

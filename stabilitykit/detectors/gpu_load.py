@@ -69,7 +69,7 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.load_score import load_score
-from stabilitykit.kernels.median import median_add, median_size
+from stabilitykit.kernels.median import median_add, median_of, median_size
 from stabilitykit.kernels.percentile import percentile
 from stabilitykit.kernels.pointers import Block, offset_f8
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
@@ -155,13 +155,7 @@ def close_period(f: Block, c: Block) -> int:
     celsius = math.nan
     for k in range(3):
         block = MEDIANS + k * MEDIAN_SIZE
-        count = int(f[block])
-        middle = math.nan
-        if count > 0:
-            ordered = block + 2 + SAMPLES + count // 2
-            middle = float(f[ordered])
-            if count % 2 == 0:
-                middle = 0.5 * float(f[ordered - 1]) + 0.5 * middle
+        middle = median_of(offset_f8(f, block), SAMPLES)
         f[RINGS + k * WINDOW + periods % WINDOW] = middle
         f[block] = 0.0
         f[block + 1] = 0.0
@@ -252,16 +246,16 @@ GPU_LOAD = DetectorSpec(
         _row("recover", 6, "below the limit less 5: the trip ends (B2.3)"),
     ),
     outputs=(
-        OutputSpec("score", "ratio", "load score of the last period: 112.5 with all full at 100 C", lo=0.0, hi=300.0),
+        OutputSpec("score", "count", "load score of the last period: 112.5 with all full at 100 C", lo=0.0, hi=300.0),
         OutputSpec("is_soft", "bool", "tripped softly", kind="bool", lo=0.0, hi=1.0),
         OutputSpec("is_hard", "bool", "tripped hard, by load or heat", kind="bool", lo=0.0, hi=1.0),
         OutputSpec("is_hot", "bool", "the last two periods were hot", kind="bool", lo=0.0, hi=1.0),
         OutputSpec(
             "is_partial", "bool", "a sensor was missing, the others have its weight", kind="bool", lo=0.0, hi=1.0
         ),
-        OutputSpec("dynamic_threshold", "ratio", "1.1 times P90 of the scores before, a baseline", lo=0.0, hi=330.0),
+        OutputSpec("dynamic_threshold", "count", "1.1 times P90 of the scores before, a baseline", lo=0.0, hi=330.0),
         OutputSpec("temperature_c", "C", "median temperature of the last period", lo=-50.0, hi=200.0),
-        OutputSpec("limit", "ratio", "the score's limit", lo=0.0, hi=300.0),
+        OutputSpec("limit", "count", "the score's limit", lo=0.0, hi=300.0),
     ),
     kernel=gpu_load_kernel,
     layout=lambda settings: Layout(f8=SIZE),

@@ -44,14 +44,13 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.birthday import collision_z, expected_collisions
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
 __all__ = ["HASH_COLLISIONS", "LEAST_KEYS", "hash_collisions_kernel", "hash_z"]
 
 LEAST_KEYS = 8
-GUARD = 1e-9
-"""A statistical bound must be exceeded by this relative margin."""
 
 
 @kernel

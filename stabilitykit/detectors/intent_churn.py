@@ -52,6 +52,7 @@ import numpy as np
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.class_entropy import given_entropy, linear_entropy
 from stabilitykit.kernels.cosine import dot
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
@@ -63,8 +64,6 @@ SIZE, UNCLEAR, COUNT, MAIN = 0, 1, 2, 3
 """Places in w: classes, turns above the bound, main intents kept, then these, oldest first."""
 MOST = 65535
 """Greatest number that w holds: more classes are unknown, more turns count as this many."""
-GUARD = 1e-9
-"""Of the comparison: machine code may add the model's products in another order."""
 
 
 @kernel

@@ -64,6 +64,7 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.cosine import dot
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
@@ -81,11 +82,6 @@ NORMS = 1
 COUNT = 3
 """Place of the number of distances; mean and sum of squares, or the window, follow."""
 HISTORY = 4
-GUARD = 1e-9
-"""A statistical bound must be exceeded by this margin: exact ties are rounding, not news.
-
-Relative to the greater of the bound and 1, for ``1 - cos`` carries the rounding of numbers near 1.
-"""
 
 
 @kernel
@@ -212,6 +208,7 @@ def intent_drift_kernel(
         if known:
             window_push(f, distance, window)
         bound = window_bound(f, float(c[2]), 0.0)
+    # The guard is relative to 1 at least: 1 - cos carries the rounding of numbers near 1.
     fires = known and distance > bound + max(bound, 1.0) * float(c[6])
     x[out] = (1.0 if fires else 0.0) if known and not math.isnan(bound) else math.nan
     x[out + 1] = distance

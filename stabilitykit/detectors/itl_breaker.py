@@ -15,8 +15,8 @@ up to 35 % of healthy turns lie above 1.2 times the median, and N = 3 turns in a
 ``ewma``: threshold ``mean * (1 + drift_factor)``. ``static``: threshold ``baseline_ms * (1 + drift_factor)``,
 exact, the source document's rule.
 
-Values that are over are not learned (``shewhart_cusum``: from the third in a row on, else p90 stays below
-what is usual), else the fault becomes the baseline; after ``max_freeze``
+Values that are over are not learned (``shewhart_cusum``: once 18 are known, from the third in a row on, else
+p90 stays below what is usual), else the fault becomes the baseline; after ``max_freeze``
 of them in a row the memory starts afresh, else a lasting change of level trips for ever. An unknown
 turn changes nothing. Before ``warmup`` known values, or when the median lies below the range of the
 histogram, ``baseline_ms`` serves if configured; else all outputs are unknown.
@@ -54,6 +54,7 @@ from typing import Any
 
 from stabilitykit.kernels import kernel
 from stabilitykit.kernels.ewma import COUNT, LIMIT, MEAN, VARIANCE, ewma_update
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.histogram import (
     first_bin,
     histogram_add,
@@ -86,14 +87,14 @@ YOUNG_SPREAD, YOUNG_LIMIT = 8.0, 20.0
 """Turns' worth of doubt about spread and limit: both grow by that over the number of turns learned."""
 LEARNED_OVER = 2.0
 """Turns over in a row that are still learned."""
+GROWN = 18.0
+"""Turns learned below which no turn over is: two more would be p90 themselves (two lie above it from 20 turns on)."""
 MOST_GAIN, LEAST_GAIN, CAP = 0.51, -1.0, 1.5
 """What one turn adds at most, as a share of ``evidence``; what it takes at most; what the sum stops at, as a share."""
 LEAST_MS = 1e-9
 """A smaller baseline is no baseline."""
 MOST_REACH = 20.0
 """Keeps the exponential finite."""
-GUARD = 1e-9
-"""A statistical bound must be exceeded by this relative margin: exact ties are rounding, not news."""
 
 
 @kernel
@@ -170,7 +171,8 @@ def freeze_or_learn(f: Block, w: Block, c: Block, value: float, is_over: bool) -
     if float(f[FROZEN]) >= float(c[8]):
         start_afresh(f, w, c)
         f[FROZEN] = 0.0
-    if float(f[FROZEN]) <= (LEARNED_OVER if float(c[0]) == SHEWHART_CUSUM else 0.0):
+    is_grown = float(c[0]) == SHEWHART_CUSUM and float(f[COUNT]) >= GROWN
+    if float(f[FROZEN]) <= (LEARNED_OVER if is_grown else 0.0):
         learn(f, w, c, value)
     return 0
 

@@ -81,6 +81,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stabilitykit.kernels import kernel
+from stabilitykit.kernels.age_tiers import LAST_TIER, SECOND_TIER
 from stabilitykit.kernels.block_table import touch_block
 from stabilitykit.kernels.pointers import Block, offset_u2
 from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
@@ -89,7 +90,6 @@ __all__ = ["AGING_MAP", "KV_AGING", "kv_aging_kernel"]
 
 METHODS = ("aging_idle", "recency_age", "aging_formula", "reuse_decay", "aging_calibrated")
 IDLE, RECENCY, FORMULA, DECAY, CALIBRATED = 0.0, 1.0, 2.0, 3.0, 4.0
-SECOND_TIER, LAST_TIER = 0.3, 0.7
 IDLE_TURNS, SINCE_HIT, RECENT, BEFORE, TURNS, CLOCK = range(6)  # places in f
 MAP_AT = 4  # place of the map in c
 

@@ -209,7 +209,7 @@ POSITION_OFFSET = DetectorSpec(
         OutputSpec("offset", "tokens", "actual minus expected position"),
         OutputSpec("is_over_window", "bool", "a position is outside the window", "bool", lo=0.0, hi=1.0),
         OutputSpec("is_compensable", "bool", "positions can be put right", "bool", lo=0.0, hi=1.0),
-        OutputSpec("phase_error", "ratio", "estimated phase error in radians", lo=0.0, hi=math.pi),
+        OutputSpec("phase_error", "count", "estimated phase error in radians", lo=0.0, hi=math.pi),
     ),
     kernel=position_offset_kernel,
     layout=lambda settings: Layout(f8=3),

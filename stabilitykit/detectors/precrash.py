@@ -58,8 +58,9 @@ from typing import Any
 
 import attrs
 
-from stabilitykit.detectors.hash_collisions import GUARD, hash_z
+from stabilitykit.detectors.hash_collisions import hash_z
 from stabilitykit.kernels import kernel
+from stabilitykit.kernels.guard import GUARD
 from stabilitykit.kernels.histogram import first_bin
 from stabilitykit.kernels.pointers import Block
 from stabilitykit.kernels.slot_entropy import slot_entropy, slot_fill, slot_items

@@ -158,7 +158,8 @@ class Admission:
         receipt = turn.applied
         if receipt is None:
             return 0, [], False
-        if receipt.session_id != turn.session_id or not 0 <= receipt.turn_id <= session.last:
+        is_ours = (receipt.tenant, receipt.session_id) == (turn.tenant, turn.session_id)
+        if not is_ours or not 0 <= receipt.turn_id <= session.last:
             return 0, [Fault("receipt_unknown", "", "of no decision of this session")], False
         skip = 0
         for name in receipt.done:
@@ -258,6 +259,7 @@ def _checked(live: Generation, turn: Turn) -> Turn:
 def _check_receipt(receipt: Any) -> None:
     if receipt.__class__ is not Receipt:
         raise TurnError(f"applied must be a Receipt, not {type(receipt).__name__}")
+    check_id(receipt.tenant, "tenant of a receipt")
     check_id(receipt.session_id, "session_id of a receipt")
     check_number(receipt.turn_id, "turn_id of a receipt")
     done: Any = receipt.done

@@ -251,7 +251,7 @@ class _Sessions:
             code, snapshot = int(run.codes[at]), run.final[k].tobytes()
             matched = snapshot[8 * live.session_out :][: 8 * live.program.rules[0].words]
             memory = live.rule_memory(session.row) if any(matched) else b""
-            fields = (live, session.key[1], session.last, code, snapshot, (), memory, "session")
+            fields = (live, session.key[1], session.last, code, snapshot, (), memory, "session", session.key[0])
             session.decision = tuple.__new__(Decision, fields)
             store.keep(session, live.keeps(code & 255))
 

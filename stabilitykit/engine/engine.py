@@ -190,8 +190,8 @@ class Engine:
             session.revision = _FIRST
             session.said_model = turn.model
             memory = live.shown_memory() if code & c.B_MATCHED else b""
-            decision = Decision((live, turn.session_id, turn_id, code, live.snapshot(), (), memory, "session"))
-            session.decision = decision
+            fields = (live, turn.session_id, turn_id, code, live.snapshot(), (), memory, "session", turn.tenant)
+            session.decision = decision = Decision(fields)
             return decision
         finally:
             lock.release()

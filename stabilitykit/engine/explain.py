@@ -192,10 +192,10 @@ def _action(action: Action) -> str:
 
 def to_dict(live: Generation, decision: Decision) -> dict[str, Any]:
     """Give the decision as JSON values: unknown numbers are null, an identity in bytes is hexadecimal."""
-    name: Any = decision.session_id
     return {
         "scope": decision.scope,
-        "id": name if isinstance(name, str) else name.hex(),
+        "id": _id(decision.session_id),
+        "tenant": _id(decision.tenant),
         "turn_id": decision.turn_id,
         "state": decision.state,
         "previous": decision.previous,
@@ -208,6 +208,10 @@ def to_dict(live: Generation, decision: Decision) -> dict[str, Any]:
         "faults": [attrs.asdict(f) for f in decision.faults],
         "pack": {"name": live.pack.name, "fingerprint": live.fingerprint, "generation": live.number},
     }
+
+
+def _id(name: Any) -> str:
+    return name if isinstance(name, str) else name.hex()
 
 
 def _action_dict(action: Action) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from stabilitykit.errors import TurnError
 
-__all__ = ["MAX_ID_BYTES", "check_id", "check_number", "hashed"]
+__all__ = ["MAX_ID_BYTES", "check_id", "check_number", "hashed", "plain_bytes", "salt_of"]
 
 MAX_ID_BYTES = 128
 
@@ -35,7 +35,16 @@ def check_number(value: Any, what: str) -> None:
         raise TurnError(f"{what} must be in [0, 2**63)")
 
 
-def hashed(value: Any, key: bytes) -> str:
-    """Give a keyed hash of an identity, for logs."""
-    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
-    return blake2b(data, key=key, digest_size=8).hexdigest()
+def hashed(value: Any, key: bytes, tenant: Any = "") -> str:
+    """Give a keyed hash of an identity, for logs; of one name in two tenants two."""
+    return blake2b(plain_bytes(value), key=key, salt=salt_of(tenant, key), digest_size=8).hexdigest()
+
+
+def plain_bytes(value: Any) -> bytes:
+    """Give the bytes of an identity."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
+def salt_of(tenant: Any, key: bytes) -> bytes:
+    """Give the salt that keeps a tenant's keyed hashes apart from all others; the default tenant has none."""
+    return blake2b(plain_bytes(tenant), key=key, digest_size=blake2b.SALT_SIZE).digest() if tenant else b""

@@ -45,7 +45,7 @@ class Journal:
         """Note a session that left for want of room or by age when it was in trouble."""
         if session.kept and not self._is_off():
             state = session.decision.state if session.decision is not None else ""
-            self.waiting.append({"id": hashed(session.key[1], self._key), "why": why, "state": state})
+            self.waiting.append({"id": hashed(session.key[1], self._key, session.key[0]), "why": why, "state": state})
 
     def flush(self) -> None:
         """Write what was noted; a slow handler keeps nobody else waiting."""
@@ -62,7 +62,7 @@ class Journal:
     def _fields(self, decision: Decision) -> dict[str, Any]:
         return {
             "scope": decision.scope,
-            "id": hashed(decision.session_id, self._key),
+            "id": hashed(decision.session_id, self._key, decision.tenant),
             "turn_id": decision.turn_id,
             "previous": decision.previous,
             "state": decision.state,

@@ -163,7 +163,7 @@ class Scopes:
         for scope, name in enumerate(names, 1):
             word = live.machine_word(decision, scope)
             if decision._code & _TAKEN[scope] and word >> 16 & 1:
-                journal.changed(_made(live, name, word, decision._snapshot, (), scope))
+                journal.changed(_made(live, decision.tenant, name, word, decision._snapshot, (), scope))
 
     def idle(self, live: Generation) -> Instance:
         """Give the instance that stands in where a pack has nothing of the wider scopes."""
@@ -251,15 +251,17 @@ class Scopes:
             if flags & _FORCED[k]:
                 code |= _TAKEN[k]
         snapshot = live.snapshot()
-        decision = _made(live, names[scope], code, snapshot, faults, scope)
+        decision = _made(live, names[0], names[scope], code, snapshot, faults, scope)
         for k in (1, 2):
             if flags & _FORCED[k] and words[k] >> 16 & 1:
-                journal.changed(_made(live, names[k], words[k], snapshot, (), k))
+                journal.changed(_made(live, names[0], names[k], words[k], snapshot, (), k))
         return decision
 
 
-def _made(live: Generation, name: Any, code: int, snapshot: bytes, faults: tuple[Fault, ...], scope: int) -> Decision:
-    return tuple.__new__(Decision, (live, name or "", 0, code, snapshot, faults, b"", SCOPES[scope]))
+def _made(
+    live: Generation, tenant: Any, name: Any, code: int, snapshot: bytes, faults: tuple[Fault, ...], scope: int
+) -> Decision:
+    return tuple.__new__(Decision, (live, name or "", 0, code, snapshot, faults, b"", SCOPES[scope], tenant))
 
 
 def _born(live: Generation, scope: int, key: tuple[Any, Any]) -> Instance:

@@ -95,7 +95,8 @@ class Stepping:
         if turn_id is None:
             turn_id = session.last + 1 if session.last >= 0 else 1
         memory = live.shown_memory() if code & c.B_MATCHED else b""
-        decision = Decision((live, turn.session_id, turn_id, code, snapshot, tuple(found), memory, "session"))
+        fields = (live, turn.session_id, turn_id, code, snapshot, tuple(found), memory, "session", turn.tenant)
+        decision = Decision(fields)
         session.last = turn_id
         session.revision = turn.revision
         session.said_model = turn.model

@@ -80,8 +80,8 @@ def _restated(decision: Decision, session: Session, live: Generation) -> Decisio
         words[at + 4 * tables.words] = _machine_word(old.machine_word(decision, scope), states)
     code = decision._code & ~0x1FFFF | _machine_word(decision._code & 0x1FFFF, states)
     memory = live.rule_memory(session.row) if decision._memory else b""
-    fields = (live, decision.session_id, decision.turn_id, code, shown.tobytes(), decision.faults, memory, "session")
-    return tuple.__new__(Decision, fields)
+    told = (code, shown.tobytes(), decision.faults, memory, "session", decision.tenant)
+    return tuple.__new__(Decision, (live, decision.session_id, decision.turn_id, *told))
 
 
 def _machine_word(word: int, states: Sequence[int | None]) -> int:
@@ -171,7 +171,8 @@ def restore_session(blob: bytes, live: Generation) -> Session:
     session.last, session.revision = head["last"], head["revision"]
     session.model, session.said_model = head["model"], head["said_model"]
     if head["turn"] >= 0:
-        fields = (live, session.key[1], head["turn"], head["code"], snapshot, head["faults"], memory, "session")
+        tenant, name = session.key
+        fields = (live, name, head["turn"], head["code"], snapshot, head["faults"], memory, "session", tenant)
         session.decision = tuple.__new__(Decision, fields)
     return session
 

@@ -67,6 +67,8 @@ class DegradedReplies:
         the application.
     session_of
         Gives the conversation of a request from its ASGI scope; None: it belongs to none.
+    tenant_of
+        Gives the tenant, as its Turns have it; take it from what the request was authenticated with. None: the default.
     wall
         Seconds since 1970, for the field ``created`` of a prepared reply.
     """
@@ -78,29 +80,34 @@ class DegradedReplies:
         *,
         replies: Mapping[str, str] | None = None,
         session_of: Callable[[Scope], str | None] | None = None,
+        tenant_of: Callable[[Scope], str | None] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._app, self._gate, self._wall = app, gate, wall
         self._replies = dict(replies or {})
         self._session_of = session_of or session_header()
+        self._tenant_of = tenant_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        session_id = self._session(scope) if scope["type"] == "http" else None
-        if session_id is None:
+        found = self._conversation(scope) if scope["type"] == "http" else None
+        if found is None:
             await self._app(scope, receive, send)
             return
-        admission = self._gate.enter(session_id)
+        session_id, tenant = found
+        admission = self._gate.enter(session_id, tenant=tenant)
         if admission.retry_after_s is not None:
             await _refuse(send, admission, admission.retry_after_s)
         elif (text := self._text(admission.canned)) is not None:
             await self._answer(text, admission.state, await _body(receive), send)
         else:
-            await self._pass(session_id, admission, scope, receive, send)
+            await self._pass(session_id, tenant, admission, scope, receive, send)
 
-    def _session(self, scope: Scope) -> str | None:
+    def _conversation(self, scope: Scope) -> tuple[str, str] | None:
         try:
-            return self._session_of(scope)
+            session_id = self._session_of(scope)
+            tenant = self._tenant_of(scope) if self._tenant_of is not None else None
+            return None if session_id is None else (session_id, tenant or "")
         except Exception as error:
             tell("telemetry_failed", where="asgi", error=type(error).__name__)
             return None
@@ -113,7 +120,9 @@ class DegradedReplies:
             tell("canned_reply_missing", name=name)
         return text
 
-    async def _pass(self, session_id: str, admission: Admission, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass(
+        self, session_id: str, tenant: str, admission: Admission, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         reply = _Reply(receive, send, admission.state)
         failure: Exception | None = None
         try:
@@ -122,11 +131,12 @@ class DegradedReplies:
             failure = error
         finally:
             if admission.canned is None:
-                self._gate.leave(session_id)
-        if not reply.is_begun and (text := self._text(self._gate.take_canned(session_id))) is not None:
+                self._gate.leave(session_id, tenant=tenant)
+        canned = None if reply.is_begun else self._gate.take_canned(session_id, tenant=tenant)
+        if (text := self._text(canned)) is not None:
             if failure is not None:
                 tell("reply_replaced", error=type(failure).__name__)
-            await self._answer(text, self._gate.state(session_id), await reply.request(), send)
+            await self._answer(text, self._gate.state(session_id, tenant=tenant), await reply.request(), send)
             return
         await reply.release()
         if failure is not None:

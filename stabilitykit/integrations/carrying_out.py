@@ -56,7 +56,7 @@ class Host:
             Names what acted, for ``Turn(applied=...)``.
         """
         done = dict.fromkeys(action.name for action in decision.actions if self._acts(action))
-        return Receipt(decision.session_id, decision.turn_id, tuple(done))
+        return Receipt(decision.session_id, decision.turn_id, tuple(done), tenant=decision.tenant)
 
     def _acts(self, action: Action) -> bool:
         adapter = self._adapters.get(action.name)

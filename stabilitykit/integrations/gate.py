@@ -81,8 +81,8 @@ class Gate:
     ) -> None:
         self._capacity, self._busy_retry_s, self._clock = capacity, busy_retry_s, clock
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._active: Counter[str] = Counter()
+        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._active: Counter[tuple[str, str]] = Counter()
         self._closed_until, self._closed_by = float("-inf"), ""
 
     def note(self, decision: Decision) -> None:
@@ -105,55 +105,58 @@ class Gate:
                 held = attrs.evolve(held, model=d.to)
         if decision.scope == "session":
             with self._lock:
-                self._keep(decision.session_id, held)
+                self._keep((decision.tenant, decision.session_id), held)
 
-    def enter(self, session_id: str) -> Admission:
+    def enter(self, session_id: str, *, tenant: str = "") -> Admission:
         """Judge a request that has come; one that is neither refused nor canned must ``leave`` at its end.
 
         A canned reply answers once: the next request is tried again, otherwise no turn could ever show that the
         conversation has recovered. ``throttle`` and ``switch_model`` hold until the next decision.
         """
+        key = (tenant, session_id)
         with self._lock:
-            held = self._held.get(session_id)
+            held = self._held.get(key)
             left = self._closed_until - self._clock()
             if held is None and left > 0.0:
                 return Admission(self._closed_by, retry_after_s=left)
             held = held or _Held()
-            if held.throttle is not None and self._active[session_id] >= held.throttle:
+            if held.throttle is not None and self._active[key] >= held.throttle:
                 return Admission(held.state, retry_after_s=self._busy_retry_s)
             state = held.state if held.is_degraded else ""
-            self._keep(session_id, attrs.evolve(held, canned=None))
+            self._keep(key, attrs.evolve(held, canned=None))
             if held.canned is not None:
                 return Admission(state, canned=held.canned)
-            self._active[session_id] += 1
+            self._active[key] += 1
             return Admission(state, model=held.model)
 
-    def leave(self, session_id: str) -> None:
+    def leave(self, session_id: str, *, tenant: str = "") -> None:
         """Note that an admitted request has ended."""
+        key = (tenant, session_id)
         with self._lock:
-            self._active[session_id] -= 1
-            if self._active[session_id] <= 0:
-                del self._active[session_id]
+            self._active[key] -= 1
+            if self._active[key] <= 0:
+                del self._active[key]
 
-    def take_canned(self, session_id: str) -> str | None:
+    def take_canned(self, session_id: str, *, tenant: str = "") -> str | None:
         """Give the prepared text that a decision asked for while its request was served, once."""
+        key = (tenant, session_id)
         with self._lock:
-            held = self._held.get(session_id)
+            held = self._held.get(key)
             if held is None or held.canned is None:
                 return None
-            self._keep(session_id, attrs.evolve(held, canned=None))
+            self._keep(key, attrs.evolve(held, canned=None))
             return held.canned
 
-    def state(self, session_id: str) -> str:
+    def state(self, session_id: str, *, tenant: str = "") -> str:
         """Give the conversation's state where its replies are degraded, else ""."""
         with self._lock:
-            held = self._held.get(session_id)
+            held = self._held.get((tenant, session_id))
         return held.state if held is not None and held.is_degraded else ""
 
-    def model(self, session_id: str, usual: str) -> str:
+    def model(self, session_id: str, usual: str, *, tenant: str = "") -> str:
         """Give the model that answers the conversation's next request."""
         with self._lock:
-            held = self._held.get(session_id)
+            held = self._held.get((tenant, session_id))
         return usual if held is None or held.model is None else held.model
 
     def _close(self, seconds: float, state: str) -> None:
@@ -161,8 +164,8 @@ class Gate:
             self._closed_until = max(self._closed_until, self._clock() + seconds)
             self._closed_by = state
 
-    def _keep(self, session_id: str, held: _Held) -> None:
-        self._held[session_id] = held
-        self._held.move_to_end(session_id)
+    def _keep(self, key: tuple[str, str], held: _Held) -> None:
+        self._held[key] = held
+        self._held.move_to_end(key)
         while len(self._held) > self._capacity:
             self._held.popitem(last=False)

@@ -29,7 +29,12 @@ LABEL = "stability"
 """Key in ``model_info`` that holds the word of ``switch_model``."""
 
 
-def deployment_switch(gate: Gate, *, session_of: Callable[[Mapping[str, Any]], str | None] | None = None) -> Any:
+def deployment_switch(
+    gate: Gate,
+    *,
+    session_of: Callable[[Mapping[str, Any]], str | None] | None = None,
+    tenant_of: Callable[[Mapping[str, Any]], str | None] | None = None,
+) -> Any:
     """Give a callback for ``litellm.callbacks``.
 
     Parameters
@@ -38,6 +43,8 @@ def deployment_switch(gate: Gate, *, session_of: Callable[[Mapping[str, Any]], s
         Is told every decision (``gate.note``).
     session_of
         Gives the conversation from the call's keyword arguments; None: ``metadata={"session_id": ...}``.
+    tenant_of
+        The same for the tenant; None: ``metadata={"tenant": ...}``, and without that the default one.
 
     Raises
     ------
@@ -48,7 +55,8 @@ def deployment_switch(gate: Gate, *, session_of: Callable[[Mapping[str, Any]], s
         logger: Any = importlib.import_module("litellm.integrations.custom_logger").CustomLogger
     except ImportError:
         raise MissingExtra("litellm", "litellm") from None
-    read = session_of or _session_id
+    read_session = session_of or _from_metadata("session_id")
+    read_tenant = tenant_of or _from_metadata("tenant")
 
     async def async_filter_deployments(
         self: Any,
@@ -59,8 +67,11 @@ def deployment_switch(gate: Gate, *, session_of: Callable[[Mapping[str, Any]], s
         parent_otel_span: Any = None,
     ) -> list[Any]:
         try:
-            session_id = read(request_kwargs or {})
-            return healthy_deployments if session_id is None else _chosen(healthy_deployments, gate, session_id)
+            request = request_kwargs or {}
+            session_id, tenant = read_session(request), read_tenant(request) or ""
+            if session_id is None:
+                return healthy_deployments
+            return _chosen(healthy_deployments, gate.model(session_id, "", tenant=tenant))
         except Exception as error:
             tell("telemetry_failed", where="litellm", error=type(error).__name__)
             return healthy_deployments
@@ -70,14 +81,16 @@ def deployment_switch(gate: Gate, *, session_of: Callable[[Mapping[str, Any]], s
     return switch()
 
 
-def _session_id(request: Mapping[str, Any]) -> str | None:
-    found = (request.get("metadata") or {}).get("session_id")
-    return found if isinstance(found, str) else None
+def _from_metadata(name: str) -> Callable[[Mapping[str, Any]], str | None]:
+    def read(request: Mapping[str, Any]) -> str | None:
+        found = (request.get("metadata") or {}).get(name)
+        return found if isinstance(found, str) else None
+
+    return read
 
 
-def _chosen(deployments: Sequence[Any], gate: Gate, session_id: str) -> list[Any]:
+def _chosen(deployments: Sequence[Any], wanted: str) -> list[Any]:
     """Keep the deployments of the word asked for; all, where there is none of it: a reply is better than none."""
-    wanted = gate.model(session_id, "")
     chosen = [d for d in deployments if (d.get("model_info") or {}).get(LABEL, "") == wanted]
     if not chosen:
         tell("deployment_missing", wanted=wanted or "usual")

@@ -114,7 +114,7 @@ class ReviewQueue:
         ]
         entry = {
             "at_ns": self._clock(),
-            "session": hashed(decision.session_id, self._key),
+            "session": hashed(decision.session_id, self._key, decision.tenant),
             "turn": decision.turn_id,
             "state": decision.state,
             "previous": decision.previous,

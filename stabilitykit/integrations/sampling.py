@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from stabilitykit.decision import Decision
+from stabilitykit.engine.identity import plain_bytes, salt_of
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import SampleDiagnostics, directive
@@ -47,7 +48,7 @@ class DiagnosticSampler:
         self._key, self._rate = key, rate
         self._hold_turns, self._capacity = hold_turns, capacity
         self._lock = threading.Lock()
-        self._raised: OrderedDict[Any, tuple[float, int]] = OrderedDict()
+        self._raised: OrderedDict[tuple[Any, Any], tuple[float, int]] = OrderedDict()
 
     def note(self, decision: Decision) -> bool:
         """Raise the rate where a decision asks for it; False when it does not. Never raises."""
@@ -60,20 +61,21 @@ class DiagnosticSampler:
         if not rates or decision.scope != "session":
             return False
         with self._lock:
-            self._raised[decision.session_id] = max(rates), decision.turn_id + self._hold_turns
-            self._raised.move_to_end(decision.session_id)
+            key = (decision.tenant, decision.session_id)
+            self._raised[key] = max(rates), decision.turn_id + self._hold_turns
+            self._raised.move_to_end(key)
             if len(self._raised) > self._capacity:
                 self._raised.popitem(last=False)
         return True
 
-    def rate(self, session_id: Any, turn_id: int) -> float:
+    def rate(self, session_id: Any, turn_id: int, *, tenant: Any = "") -> float:
         """Give the rate that holds for a turn."""
         with self._lock:
-            raised, until = self._raised.get(session_id, (0.0, -1))
+            raised, until = self._raised.get((tenant, session_id), (0.0, -1))
         return max(self._rate, raised) if turn_id <= until else self._rate
 
-    def is_picked(self, session_id: Any, turn_id: int) -> bool:
+    def is_picked(self, session_id: Any, turn_id: int, *, tenant: Any = "") -> bool:
         """Tell whether to look closely at a turn."""
-        session = session_id if isinstance(session_id, bytes) else str(session_id).encode("utf-8", "surrogatepass")
-        digest = blake2b(turn_id.to_bytes(8, "little") + session, key=self._key, digest_size=8).digest()
-        return int.from_bytes(digest, "little") < self.rate(session_id, turn_id) * 2.0**64
+        data, salt = turn_id.to_bytes(8, "little") + plain_bytes(session_id), salt_of(tenant, self._key)
+        digest = blake2b(data, key=self._key, salt=salt, digest_size=8).digest()
+        return int.from_bytes(digest, "little") < self.rate(session_id, turn_id, tenant=tenant) * 2.0**64

@@ -10,7 +10,7 @@ from __future__ import annotations
 from stabilitykit.kernels._registry import kernel
 from stabilitykit.kernels.pointers import Block
 
-__all__ = ["centred_products", "keep_centred", "weighted", "weighted_products"]
+__all__ = ["centred_products", "keep_centred", "weighted_products"]
 
 
 @kernel(fastmath={"contract", "reassoc"})
@@ -60,12 +60,3 @@ def keep_centred(
         v[mean + i] = m
         square += m * m
     return square
-
-
-@kernel(fastmath={"contract", "reassoc"})
-def weighted(c: Block, at: int, u: Block, n: int) -> float:
-    """Give the sum of c[at:at+n] times u."""
-    total = 0.0
-    for i in range(n):
-        total += float(c[at + i]) * (float(u[i]) * 1.0)
-    return total

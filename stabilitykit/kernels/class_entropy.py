@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from stabilitykit.kernels._registry import kernel
-from stabilitykit.kernels.centred import weighted
+from stabilitykit.kernels.cosine import dot
 from stabilitykit.kernels.pointers import Block
 
 __all__ = ["given_entropy", "linear_entropy"]
@@ -41,7 +41,7 @@ def linear_entropy(c: Block, rows: int, bias: int, u: Block, scale: float, dim: 
     """
     m, s, t, best = -math.inf, 0.0, 0.0, 0
     for i in range(n):
-        logit = scale * weighted(c, rows + i * dim, u, dim) + float(c[bias + i])
+        logit = scale * dot(c, rows + i * dim, u, 0, dim) + float(c[bias + i])
         if not abs(logit) < math.inf:
             return math.nan, 0
         if i == 0:

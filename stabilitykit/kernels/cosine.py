@@ -1,8 +1,8 @@
-"""Dot product of float32 vectors, summed in float64.
+"""Dot product of vectors, summed in float64.
 
 Compiled code may add in another order than plain Python, which is what lets it add several numbers
 at once; a product of two float32 numbers is exact in float64, so only the sums differ, by about
-1e-16 of the greatest of them. Whoever compares the result with a bound leaves a margin of 1e-9.
+1e-16 of the greatest of them. Whoever compares the result with a bound leaves a margin of ``GUARD``.
 """
 
 from __future__ import annotations

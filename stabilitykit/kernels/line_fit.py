@@ -10,36 +10,23 @@ from __future__ import annotations
 import math
 
 from stabilitykit.kernels._registry import kernel
+from stabilitykit.kernels.ordered import insert_ordered, ordered_median
 from stabilitykit.kernels.pointers import Block
 
-__all__ = ["CUT", "line_fit", "ordered_median", "residual_spread"]
+__all__ = ["CUT", "line_fit", "residual_spread"]
 
 CUT = 5.0
 """Median absolute deviations: 3.4 standard deviations of a normal jitter."""
 
 
 @kernel
-def ordered_median(f: Block, start: int, n: int) -> float:
-    """Put n values, n at least 1, into ascending order and give their median."""
-    for k in range(1, n):
-        value = float(f[start + k])
-        i = k
-        while i > 0 and float(f[start + i - 1]) > value:
-            f[start + i] = f[start + i - 1]
-            i -= 1
-        f[start + i] = value
-    upper = float(f[start + n // 2])
-    return upper if n % 2 == 1 else 0.5 * float(f[start + n // 2 - 1]) + 0.5 * upper
-
-
-@kernel
 def residual_spread(f: Block, xs: int, ys: int, n: int, slope: float, base: float, scratch: int) -> tuple[float, float]:
     """Give the median residual of n points about a line, and their median absolute deviation from it."""
     for k in range(n):
-        f[scratch + k] = float(f[ys + k]) - base - slope * float(f[xs + k])
+        insert_ordered(f, scratch, k, float(f[ys + k]) - base - slope * float(f[xs + k]))
     middle = ordered_median(f, scratch, n)
     for k in range(n):
-        f[scratch + k] = abs(float(f[ys + k]) - base - slope * float(f[xs + k]) - middle)
+        insert_ordered(f, scratch, k, abs(float(f[ys + k]) - base - slope * float(f[xs + k]) - middle))
     return middle, ordered_median(f, scratch, n)
 
 

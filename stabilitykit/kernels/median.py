@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from stabilitykit.kernels._registry import kernel
+from stabilitykit.kernels.ordered import insert_ordered, ordered_median
 from stabilitykit.kernels.pointers import Block
 
-__all__ = ["median_add", "median_size"]
+__all__ = ["RING", "median_add", "median_of", "median_size"]
 
 COUNT, PLACE, RING = 0, 1, 2
 
@@ -30,14 +33,15 @@ def median_add(f: Block, window: int, value: float) -> float:
         while i < n:
             f[ordered + i] = f[ordered + i + 1]
             i += 1
-    i = n
-    while i > 0 and float(f[ordered + i - 1]) > value:
-        f[ordered + i] = f[ordered + i - 1]
-        i -= 1
-    f[ordered + i] = value
-    n += 1
+    n = insert_ordered(f, ordered, n, value)
     f[RING + place] = value
     f[PLACE] = float((place + 1) % window)
     f[COUNT] = float(n)
-    upper = float(f[ordered + n // 2])
-    return upper if n % 2 == 1 else 0.5 * float(f[ordered + n // 2 - 1]) + 0.5 * upper
+    return ordered_median(f, ordered, n)
+
+
+@kernel
+def median_of(f: Block, window: int) -> float:
+    """Give the median of what was taken in, NaN before the first value."""
+    n = int(f[COUNT])
+    return ordered_median(f, RING + window, n) if n > 0 else math.nan

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from stabilitykit.kernels._registry import kernel
+from stabilitykit.kernels.ordered import insert_ordered
 from stabilitykit.kernels.pointers import Block, offset_f8
 
 __all__ = ["percentile", "sorted_percentile"]
@@ -39,15 +40,9 @@ def percentile(f: Block, start: int, n: int, share: float, scratch: int) -> floa
     f
         Holds the values from ``start`` on, NaN for unknown, and room for n more from ``scratch`` on.
     """
-    ordered = offset_f8(f, scratch)
     count = 0
     for k in range(n):
         value = float(f[start + k])
         if not math.isnan(value):
-            i = count
-            while i > 0 and float(ordered[i - 1]) > value:
-                ordered[i] = ordered[i - 1]
-                i -= 1
-            ordered[i] = value
-            count += 1
-    return math.nan if count == 0 else sorted_percentile(ordered, count, share)
+            count = insert_ordered(f, scratch, count, value)
+    return math.nan if count == 0 else sorted_percentile(offset_f8(f, scratch), count, share)

@@ -11,7 +11,8 @@ References
 from __future__ import annotations
 
 from stabilitykit.kernels._registry import kernel
-from stabilitykit.kernels.pointers import Block, offset_f8
+from stabilitykit.kernels.ordered import insert_ordered, ordered_median
+from stabilitykit.kernels.pointers import Block
 
 __all__ = ["theil_sen", "theil_sen_size"]
 
@@ -32,17 +33,10 @@ def theil_sen(ring: Block, oldest: int, n: int, window: int, scratch: int) -> fl
     oldest
         Place of the oldest value.
     """
-    slopes = offset_f8(ring, scratch)
     count = 0
     for a in range(n - 1):
         first = float(ring[(oldest + a) % window])
         for b in range(a + 1, n):
             slope = (float(ring[(oldest + b) % window]) - first) / float(b - a)
-            i = count
-            while i > 0 and float(slopes[i - 1]) > slope:
-                slopes[i] = slopes[i - 1]
-                i -= 1
-            slopes[i] = slope
-            count += 1
-    upper = float(slopes[count // 2])
-    return upper if count % 2 == 1 else 0.5 * float(slopes[count // 2 - 1]) + 0.5 * upper
+            count = insert_ordered(ring, scratch, count, slope)
+    return ordered_median(ring, scratch, count)

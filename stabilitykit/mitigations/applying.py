@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stabilitykit.actions import Action
 from stabilitykit.decision import Decision, Receipt
 from stabilitykit.mitigations.context.appliers import insert_summary, reset_context, trim_context
+from stabilitykit.mitigations.directives import directive
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.snapshots import rollback_snapshot
 from stabilitykit.mitigations.state_tokens.inject import inject_state_tokens
 
 __all__ = ["APPLIERS", "apply_decision"]
 
-APPLIERS: dict[str, Callable[[Sequence[Message], Action, Lent], Outcome]] = {
+APPLIERS: dict[str, Callable[[Sequence[Message], Any, Lent], Outcome]] = {
     "inject_state_tokens": inject_state_tokens,
     "insert_summary": insert_summary,
     "reset_context": reset_context,
     "rollback_snapshot": rollback_snapshot,
     "trim_context": trim_context,
 }
-"""The text-level actions, by name; the others are the host's to carry out. A new one adds its line here."""
+"""What carries out each text-level action, given its directive; the others are the host's. A new one adds its line."""
 
 
 def apply_decision(
@@ -37,7 +37,7 @@ def apply_decision(
         if applier is None:
             continue
         try:
-            outcome = applier(now, action, host)
+            outcome = applier(now, directive(action), host)
         except Exception as problem:  # odd messages, or a helper of the host: the reply goes on as it was
             details[action.name] = {"why": f"{type(problem).__name__} on the way"}
             continue
@@ -45,4 +45,4 @@ def apply_decision(
         if outcome.is_done:
             now = outcome.messages
             done.append(action.name)
-    return list(now), Receipt(decision.session_id, decision.turn_id, tuple(done), details)
+    return list(now), Receipt(decision.session_id, decision.turn_id, tuple(done), details, decision.tenant)

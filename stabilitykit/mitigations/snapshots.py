@@ -27,8 +27,8 @@ from itertools import takewhile
 import attrs
 from numpy.typing import ArrayLike
 
-from stabilitykit.actions import Action
 from stabilitykit.errors import UsageError
+from stabilitykit.mitigations.directives import RollbackSnapshot
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.signature import signature, similarity
 
@@ -175,12 +175,12 @@ class SnapshotRing:
         return similarity(self.newest.signature, signature(vectors)) if self.newest else math.nan
 
 
-def rollback_snapshot(messages: Sequence[Message], action: Action, host: Lent) -> Outcome:
+def rollback_snapshot(messages: Sequence[Message], asked: RollbackSnapshot, host: Lent) -> Outcome:
     """Carry out the action on the text alone, from the ring that the host lends; the ring stays as it is."""
     ring = host.snapshots
     if not isinstance(ring, SnapshotRing):
         return Outcome(messages, False, {"why": "no ring of snapshots lent"})
-    found = ring.back(action.params["turns"])
+    found = ring.back(int(asked.turns))
     if found is None:
         return Outcome(messages, False, {"why": "no snapshot of that turn is kept"})
     details = {"turn_id": found.turn_id, "messages_before": len(messages), "messages_after": len(found.messages)}

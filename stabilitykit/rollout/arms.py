@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from stabilitykit.engine.identity import plain_bytes, salt_of
 from stabilitykit.errors import UsageError
 
 __all__ = ["CONTROL", "TREATMENT", "Arms"]
@@ -44,9 +45,9 @@ class Arms:
         if not 0.0 <= self.share <= 1.0:
             raise UsageError(f"a share is in [0, 1], not {self.share!r}")
 
-    def of(self, session_id: Any) -> str:
+    def of(self, session_id: Any, *, tenant: Any = "") -> str:
         """Give the arm of a conversation."""
-        data = session_id if isinstance(session_id, bytes) else str(session_id).encode("utf-8", "surrogatepass")
+        data, salt = plain_bytes(session_id), salt_of(tenant, self.key)
         # `person` keeps this hash apart from the one under which the conversation is recorded with the same key.
-        digest = blake2b(data, key=self.key, person=b"rollout arm", digest_size=8).digest()
+        digest = blake2b(data, key=self.key, salt=salt, person=b"rollout arm", digest_size=8).digest()
         return TREATMENT if int.from_bytes(digest, "little") < self.share * 2.0**64 else CONTROL

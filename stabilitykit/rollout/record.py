@@ -68,7 +68,7 @@ class Rollout:
 
     def evaluate(self, turn: Turn) -> Decision:
         """Decide on a turn, and record what each engine that saw it decided. Raises what the acting engine raises."""
-        arm = self._arms.of(turn.session_id) if self._mode == "ab" else CONTROL
+        arm = self._arms.of(turn.session_id, tenant=turn.tenant) if self._mode == "ab" else CONTROL
         decision = self._engines[arm].evaluate(turn)
         decided = {arm: _told(decision)}
         if self._mode == "shadow":
@@ -109,7 +109,7 @@ class Rollout:
             conversations, a number (``depth``) as a mean.
         """
         try:
-            arm = self._arms.of(decision.session_id) if self._mode == "ab" else CONTROL
+            arm = self._arms.of(decision.session_id, tenant=decision.tenant) if self._mode == "ab" else CONTROL
             kept = {name: value for name, value in (tags or {}).items() if _is_finite(value)}
             entry = {"applied": _names(applied), "ok": ok, "tags": kept}
             self._write({"kind": "outcome", **self._identity(decision), "arm": arm, **entry})
@@ -129,7 +129,8 @@ class Rollout:
         self.close()
 
     def _identity(self, decision: Decision) -> dict[str, Any]:
-        return {"session": hashed(decision.session_id, self._arms.key), "turn": decision.turn_id}
+        session = hashed(decision.session_id, self._arms.key, decision.tenant)
+        return {"session": session, "turn": decision.turn_id}
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         try:

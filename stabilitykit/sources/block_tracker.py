@@ -21,8 +21,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from stabilitykit.detectors.kv_aging import AGING_MAP, LAST_TIER, SECOND_TIER
+from stabilitykit.detectors.kv_aging import AGING_MAP
 from stabilitykit.errors import UsageError
+from stabilitykit.kernels.age_tiers import LAST_TIER, SECOND_TIER
 from stabilitykit.kernels.block_ids import signed_id, signed_ids
 
 __all__ = ["BlockReport", "BlockTracker", "prefix_blocks"]
@@ -82,7 +83,7 @@ class BlockTracker:
     clock
         ``requests``: counted here. ``seconds``: the host gives ``at``.
     capacity
-        Blocks that are remembered, about 300 bytes each.
+        Blocks that are remembered.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class MarkerLog:
 
     strict_ids: bool = False
     limit: int = attrs.field(default=10_000)
-    _last: dict[str, tuple[int, float | None]] = attrs.field(factory=dict)
+    _last: dict[tuple[str, str], tuple[int, float | None]] = attrs.field(factory=dict)
 
     @limit.validator
     def _check_limit(self, _: object, value: int) -> None:
@@ -54,22 +54,24 @@ class MarkerLog:
         RecordError
             A turn id not greater than the session's last one (a repeated or late turn is marked once), or a bad id.
         """
-        before = self._last.get(turn.session_id)
+        key = (turn.tenant, turn.session_id)
+        before = self._last.get(key)
         marker = marker_of(turn, decision, decode_ms_prev=before[1] if before else None, **options)
         line = format_marker(marker)
-        self.check(marker)
-        self._last[turn.session_id] = (marker.turn_id, _decoding_ms(turn))
+        self.check(marker, tenant=turn.tenant)
+        self._last[key] = (marker.turn_id, _decoding_ms(turn))
         return line
 
-    def check(self, marker: Marker) -> None:
-        """Take notice of a marker's ids; raises as ``mark``."""
+    def check(self, marker: Marker, *, tenant: str = "") -> None:
+        """Take notice of a marker's ids; raises as ``mark``. Whose it is a marker does not tell."""
+        key = (tenant, marker.session_id)
         if self.strict_ids:
             check_uuid4(marker.session_id)
-        before = self._last.pop(marker.session_id, None)
+        before = self._last.pop(key, None)
         if before is not None and marker.turn_id <= before[0]:
-            self._last[marker.session_id] = before
+            self._last[key] = before
             raise RecordError(f"turn_id: {marker.turn_id} comes after {before[0]} in its session")
-        self._last[marker.session_id] = (marker.turn_id, None)
+        self._last[key] = (marker.turn_id, None)
         while len(self._last) > self.limit:
             del self._last[next(iter(self._last))]
 

@@ -38,14 +38,12 @@ def milliseconds(text: str) -> float:
     """
     plain = text.strip().replace("µ", "u").replace("μ", "u")
     at, total = 0, Fraction(0)
-    while at < len(plain):
+    while at == 0 or at < len(plain):
         part = _TIME.match(plain, at)
         if part is None:
             raise ValueError("not a duration")
         total += Fraction(part[1]) * _NS[part[2]]
         at = part.end()
-    if not plain:
-        raise ValueError("not a duration")
     return float(total / 10**6)
 
 

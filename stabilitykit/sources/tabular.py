@@ -106,7 +106,7 @@ def named_entries(
             elif name in specs:
                 signals[name] = _signal(name, fields if name in fields else inside, column, specs[name])
             elif name == "applied":
-                given[name] = _receipt(raw)
+                given[name] = _receipt(raw, fields.get("tenant"))
             elif name != "extra":
                 unknown.add(name)
         return _entry(is_sample, given, signals)
@@ -169,13 +169,16 @@ def _signal(name: str, fields: Any, column: Column, spec: SignalSpec) -> Any:
         raise CellError(f"{name}: {error}") from None
 
 
-def _receipt(raw: Any) -> Any:
+def _receipt(raw: Any, tenant: Any) -> Any:
+    """Read a receipt; one that does not say whose it is belongs to the row's tenant."""
     if raw is None:
         return ABSENT
     try:
         done = raw["done"]
         if isinstance(done, list) and all(isinstance(name, str) for name in done):
-            return Receipt(str(raw["session_id"]), int(raw["turn_id"]), tuple(done))
+            whose = _value_of_field("tenant", Column(name="tenant"), raw.get("tenant", tenant))
+            told = (str(raw["session_id"]), int(raw["turn_id"]), tuple(done))
+            return Receipt(*told, tenant="" if whose is ABSENT else whose)
     except (KeyError, TypeError, ValueError):
         pass
     raise CellError("applied: not a receipt")

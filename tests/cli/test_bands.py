@@ -5,35 +5,52 @@ import math
 import pytest
 
 from stabilitykit import Turn
-from stabilitykit.cli.bands import INDICATORS, Seen, watch
+from stabilitykit.cli.bands import INDICATORS, PACKS, Seen, watch
+from stabilitykit.cli.packs import pack_of
+from stabilitykit.detectors.baseline import BASELINE
+from stabilitykit.detectors.trace import trace
 from stabilitykit.sample import Sample
 
 BY_TITLE = {indicator.title: indicator for indicator in INDICATORS}
-BOUNDS = [
-    (
-        "KV fragmentation",
-        [(0.0, "healthy"), (0.1499, "healthy"), (0.15, "warning"), (0.40, "warning"), (0.4001, "risk")],
-    ),
-    ("prefill", [(119.9, "healthy"), (120.0, "warning"), (350.0, "warning"), (350.1, "risk")]),
-    ("KV usage", [(0.909, "healthy"), (0.91, "warning"), (0.96, "warning"), (0.97, "risk")]),
-    ("preemptions", [(0.0, "healthy"), (1.0, "warning"), (1e9, "warning")]),
-    ("waiting / running", [(0.0, "healthy"), (0.01, "warning"), (0.10, "warning"), (0.11, "risk")]),
-    ("prefix hits", [(0.0, "warning"), (0.49, "warning"), (0.5, "healthy"), (1.0, "healthy")]),
-]
+PARAMS = pack_of(PACKS).params
+RULES = {
+    "KV fragmentation": ("limits", "fragmentation-raised", "fragmentation-risk"),
+    "prefill": ("limits", "prefill-raised", "prefill-risk"),
+    "KV usage": ("vllm", None, "kv-full"),
+    "preemptions": ("latency", "replica-preempting", None),
+    "waiting / running": ("latency", None, "replica-saturated"),
+    "prefix hits": ("kv-cache", "kv-hit-collapse", None),
+}
+"""The pack, and the rules whose conditions name the bounds of a warning and a risk."""
 
 
 @pytest.mark.capability("issue 4 §5: health: the bands of A1.2, half-open: fragmentation and mean prefill")
-@pytest.mark.parametrize(("title", "bounds"), BOUNDS)
-def test_bounds(title, bounds):
-    """Each side of each bound; nothing known is unknown."""
-    for value, band in bounds:
-        assert BY_TITLE[title].band(value) == band
-    assert BY_TITLE[title].band(None) == "unknown"
+@pytest.mark.parametrize("indicator", INDICATORS, ids=lambda indicator: indicator.title)
+def test_bounds(indicator):
+    """Each side of each bound; nothing known is unknown, nothing at all healthy unless less is worse."""
+    warning, risk = indicator.bounds(PARAMS)
+    if indicator.kind == "floor":
+        told = {math.nextafter(warning, 0): "warning", warning: "healthy", 1.0: "healthy", 0.0: "warning"}
+    else:
+        told = {0.0: "healthy", math.nextafter(warning, math.inf): "warning"}
+        told |= {warning: "warning", math.nextafter(warning, -math.inf): "healthy"} if warning > 0 else {}
+    if math.isfinite(risk):
+        told |= {risk: "warning", math.nextafter(risk, math.inf): "risk"}
+    for value, band in told.items():
+        assert indicator.band(value, PARAMS) == band
+    assert indicator.band(None, PARAMS) == "unknown"
 
 
-def test_every_indicator_has_its_bounds_tested():
-    """No band is left out."""
-    assert [title for title, _ in BOUNDS] == list(BY_TITLE)
+@pytest.mark.parametrize("indicator", INDICATORS, ids=lambda indicator: indicator.title)
+def test_a_bound_is_that_of_the_rule(indicator):
+    """The param is the one that the rule of the shipped pack compares the same thing with, and it says its source."""
+    pack, *names = RULES[indicator.title]
+    rules = {rule.id: rule.source for rule in pack_of([pack]).rules}
+    for bound, rule in zip((indicator.warning, indicator.risk), names, strict=True):
+        if isinstance(bound, str):
+            assert rule is not None
+            assert f"params.{bound}" in rules[rule]
+            assert PARAMS[bound].doc in indicator.source(PARAMS)
 
 
 def test_the_mean_decides_and_forgets():
@@ -43,10 +60,11 @@ def test_the_mean_decides_and_forgets():
         watch(seen, Turn(session_id="c", prefill_ms=value))
     held = seen[""]["prefill"]
     assert (held.count, held.greatest) == (41, 5000.0)
-    assert held.value(BY_TITLE["prefill"]) == pytest.approx(100 + 0.05 * 4900)
+    told = trace(BASELINE, [100.0] * 40 + [5000.0, None])
+    assert held.value(BY_TITLE["prefill"]) == told[-1]["mean"]
     for _ in range(100):
         watch(seen, Turn(session_id="c", prefill_ms=400.0))
-    assert BY_TITLE["prefill"].band(held.value(BY_TITLE["prefill"])) == "risk"
+    assert BY_TITLE["prefill"].band(held.value(BY_TITLE["prefill"]), PARAMS) == "risk"
 
 
 def test_what_is_not_measured_is_not_seen():

@@ -57,6 +57,36 @@ def test_the_breaker_uses_it(run, tmp_path):
         assert decision.state == "healthy"
 
 
+@pytest.mark.capability("issue 4 §5: baseline: a steady gap above max(1.2 p50, 1.2 p90) is called, one below it is not")
+@pytest.mark.parametrize("jitter", [0.05, 0.5, 1.0])
+def test_a_steady_value_above_the_threshold_is_called(run, tmp_path, jitter):
+    """Within the five turns of itl-elevated, and not on the fourth; what is told is the threshold that was written."""
+    drawn = np.random.default_rng(2)
+    turns = [{**row, "itl_ms": 40 * drawn.lognormal(0, jitter)} for row in rows("m", 200)]
+    log, output = write(tmp_path / "log.jsonl", turns), tmp_path / "usual.yaml"
+    found = run("baseline", log, "-o", output, "--json").records[0]["models"]["m"]["itl_ms"]
+    threshold = 1.2 * max(found["p50"], found["p90"])
+    engine = Engine.load(str(output))
+    waited = next(rule.for_turns for rule in engine.pack.rules if rule.id == "itl-elevated")
+    above = [engine.evaluate(Turn(session_id="a", itl_ms=1.001 * threshold)) for _ in range(waited)]
+    called = [any(match.rule == "itl-elevated" for match in decision.matches) for decision in above]
+    assert called == [False] * (waited - 1) + [True]
+    below = [engine.evaluate(Turn(session_id="b", itl_ms=0.999 * threshold)) for _ in range(3 * waited)]
+    assert not [match.rule for decision in below for match in decision.matches if match.rule.startswith("itl-e")]
+
+
+def test_a_steady_first_token_is_called_above_its_floor(run, tmp_path):
+    """Three times the median is called by ttft-inflated from the floor of pack `latency` on, and not below it."""
+    for scale, expected in ((4.0, True), (0.5, False)):
+        log, output = write(tmp_path / "log.jsonl", rows("m", 200, scale=scale)), tmp_path / "usual.yaml"
+        found = run("baseline", log, "-o", output, "--json").records[0]["models"]["m"]["ttft_ms"]
+        engine = Engine.load(str(output))
+        value = 3.01 * found["p50"]
+        assert (value > engine.pack.params["ttft_floor"].value) == expected
+        told = [engine.evaluate(Turn(session_id="a", ttft_ms=value)) for _ in range(3)]
+        assert ("ttft-inflated" in {match.rule for match in told[-1].matches}) == expected
+
+
 def test_the_tail(run, tmp_path):
     """Three of twenty turns beyond p99 are called, although most turns are usual."""
     log, output = write(tmp_path / "log.jsonl", rows("m", 200)), tmp_path / "usual.yaml"

@@ -132,6 +132,22 @@ def test_a_recording(run, tmp_path):
     assert "replica" in run("health", path).out.splitlines()[0]
 
 
+def test_bounds_of_a_pack_of_ones_own(run, tmp_path):
+    """`--pack` moves a bound, whatever its unit; what it does not say stays as shipped."""
+    log, pack = tmp_path / "log.jsonl", tmp_path / "slow.yaml"
+    log.write_text('{"session_id": "c", "prefill_ms": 500.0}\n', encoding="utf-8")
+    pack.write_text(
+        "stabilitykit: 1\npack: slow\ndesc: a slow host\nextends: [chat, limits]\nparams:\n"
+        "  prefill_risk: {override: true, default: 2 s, doc: ours}\n",
+        encoding="utf-8",
+    )
+    assert bands(run("health", log, "--json"))["prefill"] == "risk"
+    rows = run("health", log, "--json", "--pack", pack).records[0]["indicators"]
+    (prefill,) = [row for row in rows if row["indicator"] == "prefill"]
+    assert (prefill["band"], prefill["risk"]) == ("warning", 2000.0)
+    assert "prefill_risk: ours" in prefill["source"]
+
+
 @pytest.mark.capability("issue 4 §5: health LOG")
 def test_a_log(run, shared_data):
     """The statistics lines of a real vLLM with up to 846 waiting are a risk of its queue."""

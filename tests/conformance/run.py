@@ -172,7 +172,8 @@ def turn_of(fields: Mapping[str, Any]) -> Turn:
     if isinstance(given.get("applied"), dict):
         receipt = given["applied"]
         session_id = receipt.get("session_id", given["session_id"])
-        given["applied"] = Receipt(session_id, receipt["turn_id"], tuple(receipt["done"]))
+        tenant = receipt.get("tenant", given.get("tenant", ""))
+        given["applied"] = Receipt(session_id, receipt["turn_id"], tuple(receipt["done"]), tenant=tenant)
     declared = {name: given.pop(name) for name in sorted(given.keys() - FIELDS)}
     if declared:
         given["extra"] = {**given.get("extra", {}), **declared}

@@ -33,12 +33,25 @@ def test_lines(report):
     assert curve[0]["x2 p95"] < curve[-1]["x2 p95"]
     check = next(line for line in report.lines if line.kind == "check")
     assert check.figures["x1 missed"] > 0.9
+    rules = [line.figures for line in report.lines if line.method.startswith("rule ")]
+    assert [figures["x5 missed"] < 0.05 and figures["false / 1000"] < breaker.FALSE for figures in rules] == [
+        True,
+        True,
+    ]
 
 
 def test_a_trip_is_the_third_in_a_row():
     """Once for each row; a row that goes on trips no more."""
     over = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1], bool)
     assert breaker.trips(over).tolist() == [5, 10]
+
+
+def test_a_rule_is_run_as_it_is_shipped():
+    """Three slow turns in a row match where the third is, and every run is a conversation of its own."""
+    matches = breaker.shipped_rule("itl-over-baseline")
+    for _ in range(2):
+        told = matches(np.array([40.0] * 25 + [200.0, 200.0, 40.0] + [200.0] * 4))
+        assert breaker.starts(told).tolist() == [30]
 
 
 def test_left_out_does_not_look_at_the_endpoint_it_is_scored_on():

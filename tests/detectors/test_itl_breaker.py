@@ -132,6 +132,13 @@ def test_fault_does_not_become_the_baseline():
         assert over(turns)[20:] == [1] * 50
 
 
+@pytest.mark.parametrize("known", range(8, 41))
+def test_a_young_past_does_not_learn_the_jump(known):
+    """From eight turns on a lasting jump stays over: slow turns that are learned never become p90."""
+    turns = trace(ITL_BREAKER, [*[40.0, 41.0] * (known // 2), *[40.0] * (known % 2), *[100.0] * 10], {"warmup": 8})
+    assert over(turns)[known:] == [1] * 10
+
+
 def test_lasting_level_is_learned_anew():
     """After max_freeze turns over, the new level is the baseline: no trip for ever."""
     verdicts = over(trace(ITL_BREAKER, [*WARM, *[120.0] * 80]))[20:]

@@ -181,6 +181,19 @@ def test_receipts(wide):
         assert [m.rule for m in got.matches] == (["far-off"] if unknown else [])
 
 
+def test_a_receipt_of_another_tenant(wide):
+    """Of a session of the same id it is a fault without effect; the tenant's own is taken."""
+    vector, other = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]
+    turns = [Turn(session_id="a", tenant=tenant, embedding=vector) for tenant in ("one", "two")] * 3
+    theirs, ours = [wide.evaluate(turn) for turn in turns][-2:]
+    for decision, faults, rules in ((theirs, ["receipt_unknown"], ["far-off"]), (ours, [], [])):
+        applied = decision.receipt(["trim_context"])
+        got = wide.peek(Turn(session_id="a", tenant="two", embedding=other, applied=applied))
+        assert (kinds(got), [m.rule for m in got.matches]) == (faults, rules)
+    with pytest.raises(TurnError, match="tenant of a receipt"):
+        wide.evaluate(Turn(session_id="a", applied=Receipt("a", 1, (), tenant=None)))  # type: ignore[arg-type]
+
+
 @pytest.mark.capability("issue 2 §2: derived signals fill in what is missing")
 def test_derived_signals():
     """Ratios are computed from tokens; a given value wins; an impossible one stays missing."""

@@ -224,4 +224,4 @@ def test_a_held_match_says_so(tmp_path):
     for vector in ([1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]):
         decision = far.evaluate(Turn(session_id=b"\xff", embedding=vector))
     assert [r.text for r in decision.reasons] == ["1.0"]
-    assert decision.to_dict()["id"] == "ff"
+    assert (decision.to_dict()["id"], decision.to_dict()["tenant"]) == ("ff", "")

@@ -39,3 +39,5 @@ def test_hashes():
     """Keyed, of fixed length, for text and bytes alike."""
     assert hashed("a", b"k") == hashed(b"a", b"k")
     assert {len(hashed(v, b"k")) for v in ("", "x" * 128, b"\xff")} == {16}
+    assert len({hashed("a", b"k", tenant) for tenant in ("", "a", "b")}) == 3
+    assert hashed("a", b"k", "b") == hashed(b"a", b"k", b"b")

@@ -205,8 +205,8 @@ def test_changes_are_logged(engine, caplog):
 
 @pytest.mark.capability("issue 2 §2: tenants never meet, in sessions or replicas")
 def test_two_tenants_have_two_replicas_of_one_name(engine):
-    """Named and default replicas belong to a tenant."""
-    engine.observe(replica="r", tenant="one", kv_usage_ratio=0.9)
+    """Named and default replicas belong to a tenant, and so does what is decided of them."""
+    assert engine.observe(replica="r", tenant="one", kv_usage_ratio=0.9).to_dict()["tenant"] == "one"
     engine.observe(tenant="one", kv_usage_ratio=0.9)
     for replica in ("r", None):
         assert ids(engine.evaluate(Turn(session_id="a", tenant="two", replica=replica))) == []

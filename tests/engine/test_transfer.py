@@ -71,6 +71,21 @@ def test_names_and_places(tmp_path):
         assert other.export(session, tenant=tenant) == blob
 
 
+def test_a_restored_decision_is_its_tenant_s(tmp_path):
+    """What was decided is told again for the same tenant, by another engine and after a reload."""
+    turn = Turn(session_id="a", tenant="one", turn_id=1, itl_ms=90.0)
+    engine, other = vector_engine(tmp_path), vector_engine(tmp_path)
+    decision = engine.evaluate(turn)
+    other.restore(engine.export("a", tenant="one"))
+    assert other.evaluate(turn).tenant == decision.tenant == "one"
+    path = tmp_path / "more.yaml"
+    path.write_text(VECTORS.replace("pack: vectors", "pack: more"), encoding="utf-8")
+    other.reload(str(path))
+    third = type(other).load(str(path), ttl_s=None)
+    third.restore(other.export("a", tenant="one"))
+    assert (third.evaluate(turn).tenant, third.evaluate(turn).turn_id) == ("one", 1)
+
+
 def outcome(engine, blob):
     """Restore; give what the session says afterwards, or None where the blob is refused."""
     try:

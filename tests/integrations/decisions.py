@@ -15,7 +15,8 @@ def asking(folder, *actions):
     return Engine.load(str(path))
 
 
-def slow(engine, session_id="c-1", turn_id=None):
+def slow(engine, session_id="c-1", turn_id=None, tenant=""):
     """Give the decision on a slow turn; the turn before it is quick, so that the rule fires."""
-    engine.evaluate(Turn(session_id=session_id, itl_ms=10.0, turn_id=None if turn_id is None else turn_id - 1))
-    return engine.evaluate(Turn(session_id=session_id, itl_ms=100.0, turn_id=turn_id))
+    before = None if turn_id is None else turn_id - 1
+    engine.evaluate(Turn(session_id=session_id, itl_ms=10.0, turn_id=before, tenant=tenant))
+    return engine.evaluate(Turn(session_id=session_id, itl_ms=100.0, turn_id=turn_id, tenant=tenant))

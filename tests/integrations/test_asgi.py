@@ -78,13 +78,12 @@ class Host:
 
         return StreamingResponse(pieces(), media_type="text/event-stream", headers={"X-Downgraded": "false"})
 
-    async def ask(self, session, **body):
+    async def ask(self, session, *, tenant="", **body):
         """Send one request."""
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://host") as client:
-            return await client.post(
-                "/v1/chat/completions", json={"model": "big", **body}, headers={"X-Session-Id": session}
-            )
+            headers = {"X-Session-Id": session, "Authorization": tenant}
+            return await client.post("/v1/chat/completions", json={"model": "big", **body}, headers=headers)
 
 
 @pytest.mark.capability("issue 5 §6: ASGI: refuse_new is 429 with Retry-After for new conversations, for its time only")
@@ -104,6 +103,31 @@ def test_refuse_new(tmp_path):
         host.clock.now += 1.0
         assert (await host.ask("new")).status_code == 200
         assert host.served == 3
+
+    asyncio.run(run())
+
+
+def test_two_tenants(tmp_path):
+    """One tenant's conversation is answered from the shelf and throttled; the other's of its id is served."""
+
+    async def run():
+        host = Host(tmp_path)
+        host.app = DegradedReplies(
+            Starlette(routes=host.routes), host.gate, replies=REPLIES, tenant_of=session_header("authorization")
+        )
+        host.gate.note(host.engine.evaluate(Turn(session_id="c-1", tenant="one", error="server")))
+        asked = [await host.ask("c-1", tenant=tenant) for tenant in ("two", "one")]
+        assert [reply.headers.get("x-stability-state") for reply in asked] == [None, "broken"]
+        assert host.served == 1
+        host.turn = {"tenant": "one", "itl_ms": 100.0}
+        await host.ask("c-1", tenant="one")
+        host.go.clear()
+        first = asyncio.create_task(host.ask("c-1", tenant="one"))
+        while host.served < 3:
+            await host.came.get()
+        assert (await host.ask("c-1", tenant="one")).status_code == 429
+        host.go.set()
+        assert (await first).status_code == (await host.ask("c-1", tenant="two")).status_code == 200
 
     asyncio.run(run())
 

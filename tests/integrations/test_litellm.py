@@ -32,11 +32,10 @@ def litellm(monkeypatch):
     return package
 
 
-async def answers(router, session, count=6):
+async def answers(router, session, count=6, **more):
     """Ask several times; which deployment answered."""
-    replies = [
-        await router.acompletion(model="chat", messages=ASKED, metadata={"session_id": session}) for _ in range(count)
-    ]
+    metadata = {"session_id": session, **more}
+    replies = [await router.acompletion(model="chat", messages=ASKED, metadata=metadata) for _ in range(count)]
     return {reply.choices[0].message.content for reply in replies}
 
 
@@ -62,6 +61,23 @@ def test_switch(litellm):
         assert "".join([c.choices[0].delta.content or "" async for c in stream]) == "light"
         tell("none", 8)
         assert gate.model("c-1", "chat") == "chat"
+        assert await answers(router, "c-1") == {"big"}
+
+    asyncio.run(run())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_tenants(litellm):
+    """One tenant's conversation is switched; the other's of its id, and the default tenant's, stay."""
+    gate, engine = Gate(), Engine.load("chat")
+    litellm.callbacks = [deployment_switch(gate)]
+    router = litellm.Router(model_list=GROUP)
+    for error in ("server", "server", "none"):
+        gate.note(engine.evaluate(Turn(session_id="c-1", tenant="one", error=error)))
+
+    async def run():
+        assert await answers(router, "c-1", tenant="one") == {"light"}
+        assert await answers(router, "c-1", tenant="two") == {"big"}
         assert await answers(router, "c-1") == {"big"}
 
     asyncio.run(run())

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from stabilitykit import Turn
+from stabilitykit.engine.identity import hashed
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.review_queue import ReviewQueue
 from tests.integrations.decisions import asking, slow
@@ -44,6 +45,16 @@ def test_an_entry(tmp_path):
     other.note(decision)
     assert next(other.read("slow"))["session"] != entry["session"]
     assert not queue.note(engine.evaluate(Turn(session_id="c-9", itl_ms=10.0)))
+
+
+def test_two_tenants(tmp_path):
+    """Sessions of one id in two tenants are two conversations; the default tenant's hash is that of the id alone."""
+    engine, queue = asking(tmp_path, "{send_to_review: {}}"), ReviewQueue(tmp_path / "review", key=b"secret")
+    for tenant in ("one", "two", "", "one"):
+        assert queue.note(slow(engine, "c-1", tenant=tenant))
+    one, two, default, again = (entry["session"] for entry in queue.read())
+    assert (len({one, two, default}), again) == (3, one)
+    assert default == hashed("c-1", b"secret")
 
 
 def test_text_only_when_it_is_given(tmp_path):

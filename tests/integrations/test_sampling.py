@@ -23,6 +23,19 @@ def test_a_raised_rate(tmp_path):
     assert not sampler.note(engine.evaluate(Turn(session_id="c-3", itl_ms=10.0)))
 
 
+def test_two_tenants(tmp_path):
+    """Sessions of one id in two tenants: a rate raised for one is not raised for the other, and each has its picks."""
+    sampler = DiagnosticSampler(key=b"secret", rate=0.0)
+    engine = asking(tmp_path, "{sample_diagnostics: {rate: 1}}")
+    assert sampler.note(slow(engine, "c-1", 10, "one"))
+    assert [sampler.rate("c-1", 11, tenant=tenant) for tenant in ("one", "two", "")] == [1.0, 0.0, 0.0]
+    assert [sampler.is_picked("c-1", 11, tenant=tenant) for tenant in ("one", "two", "")] == [True, False, False]
+    half = DiagnosticSampler(key=b"secret", rate=0.5)
+    one, two, default = ([half.is_picked("c-1", t, tenant=name) for t in range(64)] for name in ("one", "two", ""))
+    assert one != two != default != one
+    assert default == [half.is_picked("c-1", t) for t in range(64)]
+
+
 @given(st.text(max_size=20), st.integers(0, 2**62), st.floats(0, 1), st.floats(0, 1))
 def test_more_is_a_superset(session, turn, one, other):
     """What a smaller rate picks, a greater one picks too, and two samplers of one key agree."""

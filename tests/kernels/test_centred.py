@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.kernels.centred import centred_products, keep_centred, weighted, weighted_products
+from stabilitykit.kernels.centred import centred_products, keep_centred, weighted_products
 
 
 def blocks(seed, dim):
@@ -29,7 +29,6 @@ def test_products_are_numpys(seed, dim):
     weighed = [rows[1] @ z, rows[2] @ z, rows[3] @ (z * kept[0])]
     found = weighted_products(u, 0.5, c, 2, v, 0, dim, 2 * dim, dim)
     assert found == pytest.approx([*plain, *weighed], rel=1e-6, abs=1e-6)
-    assert weighted(c, 2, u, dim) == pytest.approx(rows[0] @ u.astype(float), rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([0.5, 0.7, 1.0]))

@@ -15,7 +15,7 @@ CHAT: list[Any] = [{"role": "user", "content": f"word {k} " * 30} for k in range
 
 def applied(messages, lent, **params):
     """Apply `trim_context` as a decision would."""
-    wanted: Any = SimpleNamespace(actions=(Action("trim_context", params),), session_id="s", turn_id=3)
+    wanted: Any = SimpleNamespace(actions=(Action("trim_context", params),), session_id="s", turn_id=3, tenant="")
     return apply_decision(wanted, messages, lent)
 
 

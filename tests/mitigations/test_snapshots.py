@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit import UsageError
-from stabilitykit.actions import Action
+from stabilitykit.mitigations.directives import RollbackSnapshot
 from stabilitykit.mitigations.outcome import Lent
 from stabilitykit.mitigations.snapshots import SnapshotRing, rollback_snapshot
 
@@ -131,10 +131,10 @@ def test_the_action():
     for turn_id in range(3):
         ring.take(turn_id, [{"content": str(turn_id)}])
     now = [{"content": "now"}]
-    done = rollback_snapshot(now, Action("rollback_snapshot", {"turns": 1}), Lent(snapshots=ring))
+    done = rollback_snapshot(now, RollbackSnapshot(), Lent(snapshots=ring))
     assert (done.messages, done.is_done, done.details["turn_id"]) == ([{"content": "1"}], True, 1)
     assert ring.turn_ids == (1, 2)
     for host, turns in ((Lent(), 1), (Lent(snapshots=ring), 2)):
-        done = rollback_snapshot(now, Action("rollback_snapshot", {"turns": turns}), host)
+        done = rollback_snapshot(now, RollbackSnapshot(turns), host)
         assert (done.messages, done.is_done) == (now, False)
         assert set(done.details) == {"why"}

@@ -100,5 +100,6 @@ class ItlBreakerTwin:
         if self.frozen >= self.s["max_freeze"]:
             self._start_afresh()
             self.frozen = 0
-        if self.frozen <= (2 if self.is_weighing else 0):
+        still_learned = 2 if self.is_weighing and len(self.cells.cells) >= 18 else 0
+        if self.frozen <= still_learned:
             self._learn(value)

@@ -127,7 +127,7 @@ class Maker:
         if rng.random() < 0.06:
             number = max(0, self.last_id.get(key, 0) - rng.choice([0, 0, 1, -5]))
             done = rng.sample(DONE, rng.randint(0, 2))
-            turn.applied = Receipt(rng.choice([key[1], key[1], "x"]), number, tuple(done))
+            turn.applied = Receipt(rng.choice([key[1], key[1], "x"]), number, tuple(done), tenant=key[0])
         self.fill(turn, key)
         return turn
 

@@ -102,6 +102,7 @@ def receipt_of(turn: Turn, session: Session) -> tuple[set[str], Faults]:
     receipt = turn.applied
     if receipt is None:
         return set(), set()
-    if receipt.session_id != turn.session_id or session.turn_id is None or receipt.turn_id > session.turn_id:
+    is_theirs = receipt.session_id != turn.session_id or receipt.tenant != turn.tenant
+    if is_theirs or session.turn_id is None or receipt.turn_id > session.turn_id:
         return set(), {("receipt_unknown", "")}
     return set(receipt.done), set()

@@ -31,6 +31,14 @@ def test_sticky():
     assert done.stdout.split() != [Arms(b"other").of(name) for name in names]
 
 
+def test_two_tenants():
+    """Sessions of one id are drawn apart: of those in treatment in one tenant half are in another."""
+    arms = Arms(b"key")
+    both = [arms.of(f"c-{k}", tenant="two") for k in range(20_000) if arms.of(f"c-{k}", tenant="one") == TREATMENT]
+    assert abs(both.count(TREATMENT) / len(both) - 0.5) < 0.02
+    assert arms.of("c-1", tenant="") == arms.of("c-1")
+
+
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.9])
 def test_the_share(share):
     """Of 20,000 conversations the share is in treatment within four standard deviations."""

@@ -75,6 +75,22 @@ def test_ab(tmp_path, trial, quiet):
     assert sum(line["kind"] == "outcome" for line in lines(path)) == 18
 
 
+def test_two_tenants(tmp_path, trial, quiet):
+    """Sessions of one id in two tenants are two conversations of the report, each in its own arm, outcomes too."""
+    path, arms, names = tmp_path / "r.jsonl", Arms(b"key"), [f"t-{k}" for k in range(8)]
+    with Rollout(quiet, trial, path, arms, mode="ab") as rollout:
+        for tenant in names:
+            rollout.outcome(rollout.evaluate(Turn(session_id="c-1", tenant=tenant, itl_ms=40.0)), ok=True)
+    drawn = [arms.of("c-1", tenant=tenant) for tenant in names]
+    assert set(drawn) == {CONTROL, TREATMENT}
+    assert [line["arm"] for line in lines(path) if line["kind"] == "outcome"] == drawn
+    report = read_report(path)
+    assert [len(report.arms[arm].sessions) for arm in (CONTROL, TREATMENT)] == [
+        drawn.count(CONTROL),
+        drawn.count(TREATMENT),
+    ]
+
+
 def test_a_recorded_conversation_in_shadow(tmp_path):
     """The packaged recording of a real server under two shipped packs: every turn is recorded with both decisions."""
     path, turns = tmp_path / "r.jsonl", 0

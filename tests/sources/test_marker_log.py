@@ -29,6 +29,19 @@ def test_turn_ids_increase():
     assert next_one.decode_ms_prev == 20.0
 
 
+def test_two_tenants():
+    """Sessions of one id in two tenants: each has its own turn ids and decoding times."""
+    log = MarkerLog()
+    log.mark(Turn(session_id="a", tenant="one", turn_id=5, itl_ms=10.0, output_tokens=3))
+    other = parse_marker(log.mark(Turn(session_id="a", tenant="two", turn_id=1)))
+    again = parse_marker(log.mark(Turn(session_id="a", tenant="one", turn_id=6)))
+    assert other is not None
+    assert again is not None
+    assert (other.decode_ms_prev, again.decode_ms_prev) == (None, 20.0)
+    with pytest.raises(RecordError, match="1 comes after 1"):
+        log.check(other, tenant="two")
+
+
 def test_memory_is_bounded():
     """Only so many sessions are remembered."""
     log = MarkerLog(limit=2)

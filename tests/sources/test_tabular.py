@@ -132,6 +132,17 @@ def test_named_columns(write):
     assert log.unknown == {"mood": "", "weird": ""}
 
 
+@pytest.mark.parametrize(("of", "tenant"), [({}, "one"), ({"tenant": "two"}, "two"), ({"tenant": ""}, "")])
+def test_whose_receipt(write, of, tenant):
+    """A receipt that does not say is of its row's tenant."""
+    applied = {"session_id": "c", "turn_id": 1, "done": [], **of}
+    row = {"session_id": "c", "tenant": "one", "turn_id": 2, "applied": applied}
+    (turn,) = LogFile(write("a.jsonl", json.dumps(row) + "\n")).entries()
+    assert isinstance(turn, Turn)
+    assert turn.applied is not None
+    assert turn.applied.tenant == tenant
+
+
 def test_named_csv_needs_a_session(write):
     """A CSV file without `session_id` and without a mapping cannot be read."""
     with pytest.raises(RecordError, match="give a mapping"):

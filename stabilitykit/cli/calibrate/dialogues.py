@@ -2,14 +2,13 @@
 
 The ``.npz`` holds a row for every message, dialogue after dialogue: ``E`` (components), ``n_turns`` (messages of each
 dialogue), ``is_user``, and the label (``shift``: 1 on the first message of another topic). A JSON Lines file beside it,
-one dialogue a line with ``turns`` of ``text`` (its words are counted, nothing of it is kept) or ``tokens``, and
-``intent`` on the user's messages, adds the lengths and the intents.
+one dialogue a line with ``turns`` of ``text`` (its tokens are estimated, nothing of it is kept) or ``tokens`` (of the
+text alone), and ``intent`` on the user's messages, adds the lengths and the intents.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.errors import RecordError
+from stabilitykit.mitigations.context.tokens import MESSAGE_TOKENS, estimate_tokens
 
-__all__ = ["Dialogue", "read_dialogues", "words"]
+__all__ = ["Dialogue", "read_dialogues"]
 
 Floats = NDArray[np.float64]
 _UNREADABLE = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError),
     *(EOFError, BadZipFile, zlib.error),  # an archive that is empty, cut or damaged
 )
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 
 @attrs.frozen(eq=False)
@@ -43,7 +42,10 @@ class Dialogue:
     shift
         int64[n]: 1 where another topic begins; the first turn never counts.
     message, answer
-        float64[n]: tokens of the message, and of the answer before it; NaN where unknown.
+        float64[n], tokens; NaN where unknown. What ``drift_probe`` sees of a served conversation: ``answer`` is the
+        text between this turn and the one before, as ``output_tokens`` has it, and ``message`` the growth of
+        ``input_tokens`` beyond that, which is this turn's text and what a chat template adds around it and around
+        each message between.
     intent
         The intent of each turn, "" where there is none.
     """
@@ -53,17 +55,6 @@ class Dialogue:
     message: Floats
     answer: Floats
     intent: tuple[str, ...] = ()
-
-
-def words(text: str) -> int:
-    """Count words; a character of a script without spaces is one.
-
-    Examples
-    --------
-    >>> words("Thanks, 再见 bye")
-    4
-    """
-    return len(_WORD.findall(text))
 
 
 def read_dialogues(
@@ -126,7 +117,7 @@ def _dialogue(
     return Dialogue(
         rows[at],
         np.array([int(k > 0 and shift[[*gap, b]].any()) for k, (gap, b) in enumerate(zip(before, at, strict=True))]),
-        size[at],
+        size[at] + MESSAGE_TOKENS * np.array([1 + len(gap) for gap in before]),
         np.array([size[list(gap)].sum() for gap in before]),
         tuple(intents[b] for b in at),
     )
@@ -135,4 +126,4 @@ def _dialogue(
 def _tokens(turn: dict[str, Any]) -> float:
     if "tokens" in turn:
         return float(turn["tokens"])
-    return float(words(turn["text"])) if "text" in turn else np.nan
+    return float(estimate_tokens(turn["text"])) if "text" in turn else np.nan

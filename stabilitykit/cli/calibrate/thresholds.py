@@ -57,14 +57,14 @@ def furthest(
         Less is worse: scores are negated values.
     """
     names = list(names)
-    held: dict[str, dict[str, Rows]] = {name: defaultdict(lambda: Rows(turns)) for name in names}
+    held: dict[str, dict[tuple[str, str], Rows]] = {name: defaultdict(lambda: Rows(turns)) for name in names}
     for entry in entries:
         if not isinstance(entry, Turn):
             continue
         for name in names:
             value = getattr(entry, name)
             if not is_missing(value) and math.isfinite(value):
-                held[name][entry.session_id].take(-value if below else value)
+                held[name][entry.tenant, entry.session_id].take(-value if below else value)
     return {name: [r.score for r in rows.values() if r.score > -math.inf] for name, rows in held.items()}
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from stabilitykit.errors import UsageError
-from stabilitykit.sources.openai import Call, SseDecoder, TurnRecorder
+from stabilitykit.sources.openai import Call, TurnRecorder
 from stabilitykit.turn import Turn
 
 __all__ = ["Answer", "Client", "Server", "server_of"]
@@ -21,7 +21,6 @@ __all__ = ["Answer", "Client", "Server", "server_of"]
 _BLOCK = 1 << 16
 _LONGEST_WAIT_S = 10.0
 """No server is waited for longer than this, whatever its Retry-After says."""
-_TEXTS = ("content", "reasoning_content", "reasoning")
 
 
 @attrs.frozen
@@ -153,7 +152,7 @@ class Client:
         reading = _Reading()
         try:
             link.connect()
-            call = self._recorder.request(session_id)
+            call = self._recorder.request(session_id, keep_pieces=True)
             reading.sent_ns = time.perf_counter_ns()
             link.request("POST", self._path, payload, self._headers)
             reading.read(link.getresponse(), call, stop)
@@ -168,23 +167,21 @@ class Client:
         turn = call.turn(turn_id=turn_id, timestamp_s=self._epoch_s + end_s, **told)
         return Answer(
             turn,
-            "".join(reading.texts),
+            "".join(piece.text for piece in call.pieces),
             reading.sent_ns,
             int(1e9 * end_s),
-            reading.chunks,
+            [(int(1e9 * piece.at_s), int(piece.tokens or 1)) for piece in call.pieces],
             reading.wait_s,
             [fault.detail for fault in call.faults],
         )
 
 
 class _Reading:
-    """What is read of one response beside what the recorder reads: the text, and when it came."""
+    """What is read of one response beside what the recorder reads."""
 
     def __init__(self) -> None:
         self.sent_ns = time.perf_counter_ns()
         self.status: int | None = None
-        self.texts: list[str] = []
-        self.chunks: list[tuple[int, int]] = []
         self.wait_s = 0.0
 
     def read(self, response: http.client.HTTPResponse, call: Call, stop: Event) -> None:
@@ -193,27 +190,8 @@ class _Reading:
             self.wait_s = _wait_s(response)
             call.response(response.read(_BLOCK), status=response.status)
             return
-        decoder = SseDecoder()
         while not stop.is_set() and (data := response.read1(_BLOCK)):
-            now_ns = time.perf_counter_ns()
-            call.feed(data, at=now_ns / 1e9)
-            for event in decoder.feed(data):
-                self._take(event, now_ns)
-
-    def _take(self, event: bytes, now_ns: int) -> None:
-        try:
-            choices = json.loads(event)["choices"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return  # the recorder has said what is wrong with it
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        delta = choice.get("delta")
-        if not isinstance(delta, dict):
-            return
-        if any(isinstance(delta.get(name), str) and delta[name] for name in _TEXTS):
-            logprobs = choice.get("logprobs")
-            listed = logprobs.get("content") if isinstance(logprobs, dict) else None
-            self.chunks.append((now_ns, len(listed) if isinstance(listed, list) and listed else 1))
-            self.texts.append(delta.get("content") or "")
+            call.feed(data)
 
 
 def _wait_s(response: http.client.HTTPResponse) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stabilitykit.cli.probe.client import Answer
+from stabilitykit.kernels.hit_ratio import hit_ratio as share_of_cache
 from stabilitykit.sample import Sample
 from stabilitykit.signals import CATALOGUE
 from stabilitykit.turn import Turn
@@ -112,9 +113,8 @@ class Figures:
 
 def hit_ratio(turn: Turn) -> float | None:
     """Give the share of a prompt that the cache served; ``None`` where the reply does not tell."""
-    if math.isnan(turn.cached_tokens) or math.isnan(turn.input_tokens) or turn.input_tokens <= 0:
-        return None
-    return min(1.0, turn.cached_tokens / turn.input_tokens)
+    ratio = share_of_cache(turn.cached_tokens, turn.input_tokens)
+    return None if math.isnan(ratio) else ratio
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:

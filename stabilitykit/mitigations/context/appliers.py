@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stabilitykit.actions import Action
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.context.messages import SYSTEM, last_user, role_of
 from stabilitykit.mitigations.context.reset import reset
 from stabilitykit.mitigations.context.scoring import Policy
 from stabilitykit.mitigations.context.summary import is_anchor, make_anchor
 from stabilitykit.mitigations.context.trim import trim
+from stabilitykit.mitigations.directives import InsertSummary, ResetContext, TrimContext
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 
 __all__ = ["insert_summary", "reset_context", "trim_context"]
 
-SUMMARY_TOKENS = 256
-"""Room for the summary of ``trim_context``: the default of ``insert_summary``."""
 
-
-def trim_context(messages: Sequence[Message], action: Action, lent: Lent) -> Outcome:
+def trim_context(messages: Sequence[Message], asked: TrimContext, lent: Lent) -> Outcome:
     """Trim to a share of the context window; the rule that asked is the high-water mark, the share the low one."""
-    params = action.params
     if not lent.context_window_tokens:
         return Outcome(messages, False, {"why": "no context window is known"})
     policy = Policy(
         low_water=1.0,
-        anchors=int(params.get("anchors", 3)),
-        summary_tokens=SUMMARY_TOKENS if params.get("summary") else 0,
+        anchors=int(asked.anchors),
+        summary_tokens=InsertSummary().budget if asked.summary else 0,
     )
-    budget = int(float(params.get("budget", 0.5)) * lent.context_window_tokens)
+    budget = int(asked.budget * lent.context_window_tokens)
     index = ContextIndex(lent.count_tokens, embed=lent.embed)
     done = trim(messages, budget, policy=policy, index=index, summarise=lent.summarise)
     details: dict[str, Any] = {
@@ -46,7 +42,7 @@ def trim_context(messages: Sequence[Message], action: Action, lent: Lent) -> Out
     return Outcome(done.messages, True, details)
 
 
-def insert_summary(messages: Sequence[Message], action: Action, lent: Lent) -> Outcome:
+def insert_summary(messages: Sequence[Message], asked: InsertSummary, lent: Lent) -> Outcome:
     """Put a summary of all before the last user message behind the system prompt; it replaces an earlier one.
 
     Of a known window it takes at most half of what is free, so that the next turn still fits.
@@ -54,7 +50,7 @@ def insert_summary(messages: Sequence[Message], action: Action, lent: Lent) -> O
     index = ContextIndex(lent.count_tokens)
     upto = last_user(messages, [is_anchor(m) for m in messages])
     told = [m for m in messages[: max(upto, 0)] if role_of(m) not in SYSTEM]
-    budget = int(action.params.get("budget", SUMMARY_TOKENS))
+    budget = int(asked.budget)
     if lent.context_window_tokens:
         size = [(index.count(m), is_anchor(m)) for m in messages]
         free = lent.context_window_tokens - sum(tokens for tokens, is_old in size if not is_old)
@@ -68,9 +64,9 @@ def insert_summary(messages: Sequence[Message], action: Action, lent: Lent) -> O
     return Outcome([*rest[:at], anchor, *rest[at:]], True, _sizes(index, messages, [*rest, anchor], 0))
 
 
-def reset_context(messages: Sequence[Message], action: Action, lent: Lent) -> Outcome:
+def reset_context(messages: Sequence[Message], asked: ResetContext, lent: Lent) -> Outcome:
     """Keep the system prompt and the latest turns."""
-    left = reset(messages, int(action.params.get("keep_turns", 1)))
+    left = reset(messages, int(asked.keep_turns))
     if len(left) == len(messages):
         return Outcome(messages, False, {"why": "there is nothing to drop"})
     index = ContextIndex(lent.count_tokens)

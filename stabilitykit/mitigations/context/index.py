@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class ContextIndex:
     def _clear(self) -> None:
         self.words = shared_vocabulary()
         self.texts: list[str] = []
-        self._seen: list[tuple[Any, str | None]] = []
+        self._seen: list[Message] = []
         self.codes = np.empty(0, np.int32)
         self.place = np.empty(0, np.int32)
         self.tokens: NDArray[np.int64] = np.empty(0, np.int64)
@@ -59,14 +59,15 @@ class ContextIndex:
 
     def sync(self, messages: Sequence[Message]) -> None:
         """Read what is new or changed."""
-        known = len(self.texts)
-        same = next((k for k, m in zip(range(known), messages, strict=False) if not self._is_same(k, m)), None)
-        self._forget(min(known, len(messages)) if same is None else same)
+        given = list(messages[: len(self._seen)])
+        if given != self._seen:
+            same = (old == new for old, new in zip(self._seen, given, strict=False))
+            self._forget(next((k for k, is_same in enumerate(same) if not is_same), len(given)))
         first = len(self.texts)
         new = messages[first:]
         if not new:
             return
-        self._seen += [(m.get("role"), _print(m)) for m in new]
+        self._seen += map(_copied, new)
         texts = list(map(_said, new))
         self.texts += texts
         codes = self.words.read(" \0 ".join(texts) + " \0")
@@ -83,8 +84,6 @@ class ContextIndex:
 
     def _forget(self, first: int) -> None:
         """Drop all from a place on: a host edits its latest messages now and then."""
-        if first == len(self.texts):
-            return
         words = int(np.searchsorted(self.place, first))
         self.codes, self.place, self.tokens = self.codes[:words], self.place[:words], self.tokens[:first]
         del self.texts[first:], self._seen[first:], self._values[first:]
@@ -124,16 +123,11 @@ class ContextIndex:
         assert self.count_tokens is not None
         return max(0, int(self.count_tokens(text)))
 
-    def _is_same(self, k: int, message: Message) -> bool:
-        """Compare with what was read: images and calls count, and a message may have been changed in place."""
-        return bool((message.get("role"), _print(message)) == self._seen[k] and _said(message) == self.texts[k])
 
-
-def _print(message: Message) -> str | None:
-    """Give what tells a message from others beyond role and text; None where there is nothing beyond them."""
-    if len(message) == 2 and type(message.get("content")) is str:
-        return None
-    return json.dumps(message, sort_keys=True, default=repr)
+def _copied(message: Message) -> Message:
+    """Give a copy to compare with: hosts change messages in place, and parts and calls inside them."""
+    is_flat = len(message) == 2 and type(message.get("content")) is str
+    return dict(message) if is_flat else deepcopy(dict(message))
 
 
 def _said(message: Message) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 __all__ = ["stem"]
 
 _KINDS = str.maketrans({chr(k): "v" if chr(k) in "aeiou" else "c" for k in range(97, 123)})
-_STEP2 = (
-    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("abli", "able"),
-    ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"),
-    ("ator", "ate"), ("alism", "al"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"),
-    ("iviti", "ive"), ("biliti", "ble"),
-)  # fmt: skip
-_STEP3 = (("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""))
+_STEP2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able",
+    "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate",
+    "ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al",
+    "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_STEP3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_ENDS2, _ENDS3 = tuple(_STEP2), tuple(_STEP3)
 _STEP4 = (
     "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism", "ate", "iti", "ous", "ive", "ize", "sion",
     "tion", "al", "er", "ic", "ou",
@@ -54,14 +55,17 @@ def stem(word: str) -> str:
     word = _participle(_plural(word))
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(_replaced(word, _STEP2), _STEP3)
-    for suffix in _STEP4:
-        if word.endswith(suffix):
-            cut = 3 if suffix in ("sion", "tion") else len(suffix)
-            if _measure(word[:-cut]) > 1:
-                word = word[:-cut]
-            break
+    word = _replaced(_replaced(word, _STEP2, _ENDS2), _STEP3, _ENDS3)
+    if suffix := _suffix(word, _STEP4):
+        cut = 3 if suffix in ("sion", "tion") else len(suffix)
+        if _measure(word[:-cut]) > 1:
+            word = word[:-cut]
     return _ending(word)
+
+
+def _suffix(word: str, suffixes: tuple[str, ...]) -> str:
+    """Give the first of the suffixes that the word ends in, "" where it ends in none, as most do."""
+    return next(s for s in suffixes if word.endswith(s)) if word.endswith(suffixes) else ""
 
 
 def _plural(word: str) -> str:
@@ -86,12 +90,10 @@ def _participle(word: str) -> str:
     return word
 
 
-def _replaced(word: str, table: tuple[tuple[str, str], ...]) -> str:
-    for suffix, new in table:
-        if word.endswith(suffix):
-            root = word[: -len(suffix)]
-            return root + new if _measure(root) else word
-    return word
+def _replaced(word: str, table: dict[str, str], suffixes: tuple[str, ...]) -> str:
+    suffix = _suffix(word, suffixes)
+    root = word[: len(word) - len(suffix)]
+    return root + table[suffix] if suffix and _measure(root) else word
 
 
 def _ending(word: str) -> str:

@@ -6,6 +6,7 @@ pairs of them are found where they are searched for.
 
 from __future__ import annotations
 
+from itertools import chain
 from threading import Lock
 
 import numpy as np
@@ -64,7 +65,8 @@ class _Rows:
         if self.new:
             if size > len(self._held):
                 self._held = np.resize(self._held, (2 * size, self._held.shape[1]))
-            self._held[self._size : size] = self.new
+            flat = np.fromiter(chain.from_iterable(self.new), np.int32, self._held.shape[1] * len(self.new))
+            self._held[self._size : size] = flat.reshape(len(self.new), -1)
             self._size, self.new = size, []
         return self._held[:size]
 

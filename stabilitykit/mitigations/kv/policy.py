@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stabilitykit.errors import UsageError
 from stabilitykit.kernels.block_ids import signed_id, signed_ids
 from stabilitykit.kernels.compile import compile_entry, is_available
-from stabilitykit.mitigations.kv import layout as at
+from stabilitykit.mitigations.kv import layout
 from stabilitykit.mitigations.kv.drive import KINDS, drive, resident
 from stabilitykit.mitigations.kv.memory import Content, Memory, Settings
 from stabilitykit.mitigations.whole_numbers import whole_numbers
@@ -25,8 +25,8 @@ __all__ = ["FRESHNESS", "POLICIES", "Content", "KVPolicy", "PolicyName"]
 
 PolicyName = Literal["survival", "lru", "lru-k", "hybrid", "slru", "fifo", "lfu", "sieve", "belady"]
 POLICIES: dict[str, int] = {
-    "survival": at.SURVIVAL, "lru": at.LRU, "lru-k": at.LRU_K, "hybrid": at.HYBRID, "slru": at.SLRU, "fifo": at.FIFO,
-    "lfu": at.LFU, "sieve": at.SIEVE, "belady": at.BELADY,
+    "survival": layout.SURVIVAL, "lru": layout.LRU, "lru-k": layout.LRU_K, "hybrid": layout.HYBRID, "slru": layout.SLRU,
+    "fifo": layout.FIFO, "lfu": layout.LFU, "sieve": layout.SIEVE, "belady": layout.BELADY,
 }  # fmt: skip
 """Every policy by its name; belady knows the future and is for the simulator alone."""
 
@@ -75,7 +75,7 @@ class KVPolicy:
     -----
     A call with a new time, or without one, begins a new request; calls with the time of the last one continue it, and
     a block counts once a request. A clock that goes backwards stands still. Block ids are whole numbers of 64 bits,
-    read as signed. About 70 bytes a block with ``lru``, 700 with ``survival`` and its ghosts.
+    read as signed.
 
     Examples
     --------
@@ -113,8 +113,8 @@ class KVPolicy:
                 "capacity, every and prior must be above 0, k in [1, 16], alpha in [0, 1], decay from 0 on"
             )
         names = list(dict.fromkeys(["", *contents]))
-        if len(names) > at.CONTENTS:
-            raise UsageError(f"at most {at.CONTENTS - 1} content types")
+        if len(names) > layout.CONTENTS:
+            raise UsageError(f"at most {layout.CONTENTS - 1} content types")
         self.policy, self.capacity = policy, capacity
         self.ghosts = (2 * capacity if policy in _REMEMBERING else 0) if ghosts is None else ghosts
         self._contents = {name: number for number, name in enumerate(names)}
@@ -212,60 +212,62 @@ class KVPolicy:
 
         What had to go for it is in ``evicted``.
         """
-        return bool(self._operate(_ADMIT, block, at, parent, 2 * self._contents[content]))
+        return bool(self._operate(layout.ADMIT, block, at, parent, 2 * self._contents[content]))
 
     def touch(self, block: int, at: float | None = None) -> bool:
         """Note a use of a block and of all that come before it; False when it is not resident."""
-        return bool(self._operate(_TOUCH, block, at))
+        return bool(self._operate(layout.TOUCH, block, at))
 
     def evict(self, count: int = 1, at: float | None = None) -> tuple[int, ...]:
         """Evict up to so many blocks; gives their ids in the order in which they went."""
-        self._operate(_EVICT, 0, at, None, count)
+        self._operate(layout.EVICT, 0, at, None, count)
         return self.evicted
 
     def drop(self, block: int, at: float | None = None) -> bool:
         """Evict this very block; False unless it is a resident leaf that nobody pins."""
-        return bool(self._operate(_DROP, block, at))
+        return bool(self._operate(layout.DROP, block, at))
 
     def pin(self, block: int) -> bool:
         """Keep a block, and so all that come before it, until it is unpinned as often; False when not resident."""
-        return bool(self._operate(_PIN, block, self._last_at, is_use=False))
+        return bool(self._operate(layout.PIN, block, self._last_at, is_use=False))
 
     def unpin(self, block: int) -> bool:
         """Take one pin back; False when there is none."""
-        return bool(self._operate(_UNPIN, block, self._last_at, is_use=False))
+        return bool(self._operate(layout.UNPIN, block, self._last_at, is_use=False))
 
     @property
     def evicted(self) -> tuple[int, ...]:
         """Ids that the last call evicted, in order."""
         m = self._memory.m
-        return tuple(m[m[at.OUT] : m[at.OUT] + m[at.OUT_N]].tolist())
+        return tuple(m[m[layout.OUT] : m[layout.OUT] + m[layout.OUT_N]].tolist())
 
     @property
     def remembered(self) -> int:
         """Evicted blocks whose history is known."""
-        return int(self._memory.m[at.GHOSTS])
+        return int(self._memory.m[layout.GHOSTS])
 
     def idle(self, block: int) -> int | None:
         """Give how many requests ago a resident block was used; None for any other. A pure read."""
         s = resident(self._memory.m, _id(block))
-        return int(self._memory.m[at.SERIAL]) - int(self._nodes[s, at.STAMP]) if s else None
+        return int(self._memory.m[layout.SERIAL]) - int(self._nodes[s, layout.STAMP]) if s else None
 
     def parent(self, block: int) -> int | None:
         """Give the block that a resident one stands on; None for a first one."""
         s = resident(self._memory.m, _id(block))
-        above = int(self._nodes[s, at.PARENT]) if s else 0
-        return int(self._nodes[above, at.KEY]) if above else None
+        above = int(self._nodes[s, layout.PARENT]) if s else 0
+        return int(self._nodes[above, layout.KEY]) if above else None
 
     def leaves(self) -> tuple[int, ...]:
         """Give the resident blocks that could be evicted now, idle for longest first."""
         nodes = self._nodes
-        free = nodes[(nodes[:, at.STATE] == at.RESIDENT) & (nodes[:, at.KIDS] == 0) & (nodes[:, at.PINS] == 0)]
-        return tuple(free[np.lexsort((free[:, at.KEY], free[:, at.STAMP])), at.KEY].tolist())
+        free = nodes[
+            (nodes[:, layout.STATE] == layout.RESIDENT) & (nodes[:, layout.KIDS] == 0) & (nodes[:, layout.PINS] == 0)
+        ]
+        return tuple(free[np.lexsort((free[:, layout.KEY], free[:, layout.STAMP])), layout.KEY].tolist())
 
     def __len__(self) -> int:
         """Count the resident blocks."""
-        return int(self._memory.m[at.SIZE])
+        return int(self._memory.m[layout.SIZE])
 
     def __contains__(self, block: int) -> bool:
         """Tell whether a block is resident; no use of it."""
@@ -273,11 +275,11 @@ class KVPolicy:
 
     def __iter__(self) -> Any:
         """Give the ids of the resident blocks, in no order that means anything."""
-        return iter(self._nodes[self._nodes[:, at.STATE] == at.RESIDENT, at.KEY].tolist())
+        return iter(self._nodes[self._nodes[:, layout.STATE] == layout.RESIDENT, layout.KEY].tolist())
 
     @property
     def _nodes(self) -> NDArray[np.int64]:
-        return self._memory.m[at.HEADER : int(self._memory.m[_AFTER_NODES])].reshape(-1, at.WORDS)
+        return self._memory.m[layout.HEADER : int(self._memory.m[layout.MARKS])].reshape(-1, layout.WORDS)
 
     def _time(self, when: float | None) -> float:
         return -np.inf if when is None or when != when else float(when)
@@ -296,20 +298,16 @@ class KVPolicy:
 
     def _serve(self, call: _Call) -> NDArray[np.int64]:
         call.hits[0] = len(call.hits) - 1
-        self._do(at.REQUEST, call)
+        self._do(layout.REQUEST, call)
         return call.hits[1:]
 
     def _do(self, op: int, call: _Call) -> None:
-        self._memory.m[at.OP] = op
+        self._memory.m[layout.OP] = op
         blocks = (self._memory.m, self._memory.f, *call.blocks)
         if self._entry is None:
             drive(*blocks)
         else:
             self._entry(np.array([b.ctypes.data for b in blocks], np.int64).ctypes.data)
-
-
-_TOUCH, _ADMIT, _EVICT, _DROP, _PIN, _UNPIN = at.TOUCH, at.ADMIT, at.EVICT, at.DROP, at.PIN, at.UNPIN
-_AFTER_NODES = at.MARKS
 
 
 class _Call:

@@ -1,7 +1,7 @@
 """Which tier each KV block is in, by its age, with hysteresis: a block near a border does not go to and fro.
 
-Tiers are half-open: [0, .3) 0 keep, [.3, .7) 1 the second, slower tier, [.7, 1] 2 marked for eviction (kv-and-context,
-Aging). A block changes its tier only when its age is beyond the border by the margin.
+The tiers are those of `stabilitykit.kernels.age_tiers`. A block changes its tier only when its age is
+beyond the border by the margin.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from stabilitykit.errors import UsageError
+from stabilitykit.kernels.age_tiers import LAST_TIER, SECOND_TIER
 from stabilitykit.kernels.block_ids import signed_id
 
-__all__ = ["BORDERS", "Move", "TierMap"]
+__all__ = ["Move", "TierMap"]
 
-BORDERS = (0.3, 0.7)
+_BORDERS = SECOND_TIER, LAST_TIER
 
 
 @attrs.frozen
@@ -87,9 +88,9 @@ class TierMap:
         return tuple(moves)
 
     def _after(self, tier: int, age: float) -> int:
-        while tier < 2 and age >= BORDERS[tier] + self._margin:
+        while tier < 2 and age >= _BORDERS[tier] + self._margin:
             tier += 1
-        while tier > 0 and age < BORDERS[tier - 1] - self._margin:
+        while tier > 0 and age < _BORDERS[tier - 1] - self._margin:
             tier -= 1
         return tier
 

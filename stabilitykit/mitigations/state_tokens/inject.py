@@ -11,14 +11,14 @@ from typing import Any
 
 import attrs
 
-from stabilitykit.actions import Action
+from stabilitykit.mitigations.context.index import ContextIndex
+from stabilitykit.mitigations.context.messages import SYSTEM
+from stabilitykit.mitigations.directives import InjectStateTokens
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.state_tokens.grammar import Form, legend, render_turn, without_legend, without_marks
 from stabilitykit.mitigations.state_tokens.neutralise import neutralise
 
 __all__ = ["Injected", "inject_state", "inject_state_tokens"]
-
-_TRUSTED = ("system", "developer")
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ def inject_state(messages: Sequence[Message], values: Mapping[str, str], form: F
     done: list[Message] = []
     count = 0
     for k, message in enumerate(messages):
-        if message.get("role") in _TRUSTED:
+        if message.get("role") in SYSTEM:
             done.append(message)
             continue
         texts = _texts(message)
@@ -71,27 +71,27 @@ def inject_state(messages: Sequence[Message], values: Mapping[str, str], form: F
     return Injected(_with_legend(done, legend(list(values), form, nonce) if values else ""), count)
 
 
-def inject_state_tokens(messages: Sequence[Message], action: Action, host: Lent) -> Outcome:
+def inject_state_tokens(messages: Sequence[Message], asked: InjectStateTokens, host: Lent) -> Outcome:
     """Carry out the action: the values are those that the host lends."""
-    form: Form = action.params["format"]
+    form: Form = asked.format
     values = {str(name): str(value) for name, value in host.values.items()}
     if not values:
         return Outcome(messages, False, {"why": "no values lent"})
-    asked = [message for message in messages if message.get("role") == "user"]
-    if not asked:
+    users = [message for message in messages if message.get("role") == "user"]
+    if not users:
         return Outcome(messages, False, {"why": "no user message"})
-    if not isinstance(asked[-1].get("content"), (str, list)):
+    if not isinstance(users[-1].get("content"), (str, list)):
         return Outcome(messages, False, {"why": "the last user message holds no text that could carry the state"})
     found = inject_state(messages, values, form, host.nonce)
-    details: dict[str, Any] = {"format": form, "slots": len(values), "neutralised": found.neutralised}
-    if host.count_tokens is not None:
-        before, after = (_tokens(given, host.count_tokens) for given in (messages, found.messages))
-        details |= {"tokens_before": before, "tokens_after": after}
+    count = ContextIndex(host.count_tokens).count
+    details = {
+        "format": form,
+        "slots": len(values),
+        "neutralised": found.neutralised,
+        "tokens_before": sum(map(count, messages)),
+        "tokens_after": sum(map(count, found.messages)),
+    }
     return Outcome(found.messages, True, details)
-
-
-def _tokens(messages: Sequence[Message], count: Any) -> int:
-    return sum(int(count(text)) for message in messages for text in _texts(message))
 
 
 def _is_text(part: Any) -> bool:
@@ -121,7 +121,7 @@ def _with_texts(message: Message, texts: list[str], head: str = "", tail: str = 
 
 def _with_legend(messages: list[Message], line: str) -> list[Message]:
     """Put the legend at the end of the first system message, in place of an earlier one."""
-    at = next((k for k, message in enumerate(messages) if message.get("role") in _TRUSTED), None)
+    at = next((k for k, message in enumerate(messages) if message.get("role") in SYSTEM), None)
     if at is None:
         return [{"role": "system", "content": line}, *messages] if line else messages
     message = messages[at]

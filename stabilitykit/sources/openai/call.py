@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -18,7 +18,7 @@ from stabilitykit.decision import Fault
 from stabilitykit.sources.openai.arrivals import Arrivals
 from stabilitykit.sources.openai.fields import fields, number
 from stabilitykit.sources.openai.outcomes import error_of
-from stabilitykit.sources.openai.reply import Reply
+from stabilitykit.sources.openai.reply import Piece, Reply
 from stabilitykit.sources.openai.sse import SseDecoder
 from stabilitykit.turn import Turn
 
@@ -74,13 +74,13 @@ class Call:
     Every ``at`` is a time of the recorder's clock, in seconds; without it the clock is asked.
     """
 
-    def __init__(self, shared: Open, session_id: str, sent_tokens: float | None) -> None:
+    def __init__(self, shared: Open, session_id: str, sent_tokens: float | None, *, keep_pieces: bool = False) -> None:
         self.session_id = session_id
         self.is_open = True
         self._shared = shared
         self._sent_tokens = sent_tokens
         self._arrivals = Arrivals(math.nan)
-        self._reply = Reply(self._arrivals)
+        self._reply = Reply(self._arrivals, [] if keep_pieces else None)
         self._decoder = SseDecoder()
         self._events = 0
         self._status: float | None = None
@@ -101,6 +101,11 @@ class Call:
     def faults(self) -> tuple[Fault, ...]:
         """Bad input that was noticed, the first ones."""
         return tuple(self._reply.faults)
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """The chunks of a stream that held tokens, with their text; empty unless they were asked for."""
+        return self._reply.pieces or ()
 
     @property
     def stream_age_ms(self) -> float:

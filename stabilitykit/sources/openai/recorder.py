@@ -58,7 +58,9 @@ class TurnRecorder:
         """Requests sent and not answered."""
         return len(self._shared.calls)
 
-    def request(self, session_id: str, request: Any = None, *, at: float | None = None) -> Call:
+    def request(
+        self, session_id: str, request: Any = None, *, at: float | None = None, keep_pieces: bool = False
+    ) -> Call:
         """Begin a call at the moment its request is sent.
 
         Parameters
@@ -69,6 +71,8 @@ class TurnRecorder:
             What is sent (messages, or the whole payload); only ``count_tokens`` looks at it.
         at
             When it was sent, in seconds of the clock.
+        keep_pieces
+            Keep every chunk of a stream, with its text, as ``Call.pieces``; a recorder keeps no text else.
         """
         sent, problem = None, ""
         if self._count_tokens is not None:
@@ -78,7 +82,7 @@ class TurnRecorder:
                     sent, problem = None, "count_tokens: negative"
             except Exception as error:  # the host's function: its mistakes must not cost the reply
                 problem = f"count_tokens: {type(error).__name__}"
-        call = Call(self._shared, session_id, sent)
+        call = Call(self._shared, session_id, sent, keep_pieces=keep_pieces)
         if problem:
             call._reply.fault(problem, "sent_tokens")
         call.send(at=at)

@@ -1,10 +1,12 @@
-"""What a server said in one reply, chunk by chunk or at once; none of its text is kept."""
+"""What a server said in one reply, chunk by chunk or at once; none of its text is kept unless the host asks for it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
+
+import attrs
 
 from stabilitykit.decision import Fault
 from stabilitykit.sources.openai.arrivals import Arrivals
@@ -13,7 +15,7 @@ from stabilitykit.sources.openai.fields import fields, items, number
 from stabilitykit.sources.openai.outcomes import finish_reason_of, outcome_of
 from stabilitykit.sources.openai.tokens import candidates, listed_tokens, token_id
 
-__all__ = ["MOST_FAULTS", "MOST_TOKENS", "Reply"]
+__all__ = ["MOST_FAULTS", "MOST_TOKENS", "Piece", "Reply"]
 
 MOST_TOKENS = 16_384
 """Token ids kept of one answer, the latest: a loop shows at the end."""
@@ -22,8 +24,32 @@ _TEXTS = ("content", "reasoning_content", "reasoning", "thinking", "refusal", "t
 _LONGEST_NAME = 128
 
 
+@attrs.frozen
+class Piece:
+    """One chunk that held tokens.
+
+    Parameters
+    ----------
+    at_s
+        When it came, in seconds of the recorder's clock.
+    tokens
+        How many it held; ``None``: the server does not say.
+    text
+        What it added to the answer; "" of reasoning and of tool calls.
+    """
+
+    at_s: float
+    tokens: float | None
+    text: str = attrs.field(repr=False)
+
+
 class Reply:
     """Collects one reply.
+
+    Parameters
+    ----------
+    pieces
+        Where chunks are kept, their text included; ``None``: nowhere.
 
     Attributes
     ----------
@@ -37,8 +63,9 @@ class Reply:
         Whether reasoning came as text (else its tokens have no chunks).
     """
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self, arrivals: Arrivals, pieces: list[Piece] | None = None) -> None:
         self.arrivals = arrivals
+        self.pieces = pieces
         self.said: dict[str, float] = {}
         self.model: str | None = None
         self.finish_reason: str | None = None
@@ -83,7 +110,10 @@ class Reply:
             if self.arrivals.went_back > went_back:
                 self.fault("the clock went back", "itl_ms")
             if self._has_text(choice, body):
-                self.arrivals.token(now_s, self._count(len(reasoning) + len(content), stated))
+                tokens = self._count(len(reasoning) + len(content), stated)
+                self.arrivals.token(now_s, tokens)
+                if self.pieces is not None:
+                    self.pieces.append(Piece(now_s, tokens, _answer_text(choice, body)))
         self.said.update(stated)
         self._take_end(choice, body)
         error = body.get("error") or (body if body.get("object") == "error" else None)
@@ -107,7 +137,7 @@ class Reply:
 
     def _has_text(self, choice: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
         """Tell whether a chunk holds text: of the answer, of reasoning or of a tool call."""
-        delta = fields(choice.get("delta") or choice.get("message") or body.get("message"))
+        delta = _delta(choice, body)
         for place in (delta, choice, body, fields(body.get("token"))):
             for name in _TEXTS:
                 if place.get(name):
@@ -162,3 +192,15 @@ class Reply:
         self.is_truncated = truncated and (cached is None or cached < held)
         if self.is_truncated:
             self.held_tokens = cached
+
+
+def _delta(choice: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return fields(choice.get("delta") or choice.get("message") or body.get("message"))
+
+
+def _answer_text(choice: Mapping[str, Any], body: Mapping[str, Any]) -> str:
+    """Give what a chunk adds to the answer; Mistral lists parts, of which those of the answer have a ``text``."""
+    delta = _delta(choice, body)
+    given = delta.get("content") or choice.get("text") or body.get("content") or body.get("response")
+    parts = [given] if isinstance(given, str) else [fields(part).get("text") for part in items(given)]
+    return "".join(part for part in parts if isinstance(part, str))

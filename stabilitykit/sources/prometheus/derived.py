@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stabilitykit.sources.prometheus.names import DERIVED
+from stabilitykit.sources.prometheus.names import GPU_MEMORY, PAGES, TRITON_TOKENS, VLLM_TOKENS
 
 __all__ = ["derived_signals"]
 
-_USAGE, _OLD_USAGE, _BLOCKS, _BLOCK_TOKENS = DERIVED[0].metrics
-_USED_BLOCKS, _TOKENS_PER = DERIVED[1].metrics
-(_PAGE_TOKENS,) = DERIVED[2].metrics
-_USED_MIB, _FREE_MIB, _RESERVED_MIB = DERIVED[3].metrics
+_USAGE, _OLD_USAGE, _BLOCKS, _BLOCK_TOKENS = VLLM_TOKENS.metrics
+_USED_BLOCKS, _TOKENS_PER = TRITON_TOKENS.metrics
+(_PAGE_TOKENS,) = PAGES.metrics
+_USED_MIB, _FREE_MIB, _RESERVED_MIB = GPU_MEMORY.metrics
 
 
 def derived_signals(values: Mapping[str, float]) -> dict[str, float]:

@@ -12,7 +12,20 @@ from typing import Literal
 
 import attrs
 
-__all__ = ["DERIVED", "TABLE", "Derived", "Row", "Selector", "selector", "spellings", "used_metrics"]
+__all__ = [
+    "DERIVED",
+    "GPU_MEMORY",
+    "PAGES",
+    "TABLE",
+    "TRITON_TOKENS",
+    "VLLM_TOKENS",
+    "Derived",
+    "Row",
+    "Selector",
+    "selector",
+    "spellings",
+    "used_metrics",
+]
 
 Form = Literal["gauge", "counter", "rate", "mean", "share"]
 Unit = Literal["", "ratio", "percent", "ratio or percent", "s"]
@@ -154,27 +167,28 @@ TABLE: tuple[Row, ...] = (
 )  # fmt: skip
 """Of rows for one signal the first that has a value is used."""
 
-DERIVED: tuple[Derived, ...] = (
-    Derived(
-        "vLLM", "kv_used_tokens", "usage x blocks x tokens a block",
-        (*_VLLM_USAGE, "vllm:cache_config_info[num_gpu_blocks]", "vllm:cache_config_info[block_size]"),
+# fmt: off
+VLLM_TOKENS = Derived(
+    "vLLM", "kv_used_tokens", "usage x blocks x tokens a block",
+    (*_VLLM_USAGE, "vllm:cache_config_info[num_gpu_blocks]", "vllm:cache_config_info[block_size]"),
+)
+TRITON_TOKENS = Derived(
+    "Triton", "kv_used_tokens", "used blocks x tokens a block",
+    (
+        "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=used}",
+        "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=tokens_per}",
     ),
-    Derived(
-        "Triton", "kv_used_tokens", "used blocks x tokens a block",
-        (
-            "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=used}",
-            "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=tokens_per}",
-        ),
-    ),
-    Derived(
-        "SGLang", "kv_fragmentation_ratio", "0 where a page is one token; else the server does not say",
-        ("sglang:page_size",),
-    ),
-    Derived(
-        "DCGM", "gpu_memory_ratio", "used / (used + free + reserved, where that is there)",
-        ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED"),
-    ),
-)  # fmt: skip
+)
+PAGES = Derived(
+    "SGLang", "kv_fragmentation_ratio", "0 where a page is one token; else the server does not say",
+    ("sglang:page_size",),
+)
+GPU_MEMORY = Derived(
+    "DCGM", "gpu_memory_ratio", "used / (used + free + reserved, where that is there)",
+    ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED"),
+)
+# fmt: on
+DERIVED = VLLM_TOKENS, TRITON_TOKENS, PAGES, GPU_MEMORY
 
 
 @attrs.frozen

@@ -21,13 +21,16 @@ TURNS = [{"text": "one two"}, {"tokens": 7}, {"text": "three"}, {"text": "再见
 
 
 def test_every_message_or_the_users(tmp_path):
-    """With the user's only, what lies between are the answers, and a boundary there belongs to the next message."""
+    """With the user's only, what lies between are the answers, and a boundary there belongs to the next message.
+
+    Four tokens of the chat template come with each message; those around the answers are in the growth of the prompt.
+    """
     paths = write(tmp_path, TURNS, shift=[0, 1, 0, 0])
     (all_of_it,) = read_dialogues(*paths)
-    assert all_of_it.message.tolist() == [2, 7, 1, 3]
+    assert all_of_it.message.tolist() == [6, 11, 5, 7]
     assert all_of_it.shift.tolist() == [0, 1, 0, 0]
     (users,) = read_dialogues(*paths, only_user=True)
-    assert (users.message.tolist(), users.answer.tolist(), users.shift.tolist()) == ([2, 1], [0, 7], [0, 1])
+    assert (users.message.tolist(), users.answer.tolist(), users.shift.tolist()) == ([6, 9], [0, 7], [0, 1])
     assert users.vectors.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
 
 

@@ -27,6 +27,13 @@ def test_furthest_is_what_a_rule_compares():
     assert furthest(entries, ["itl_ms"], 2, below=True) == {"itl_ms": [-80.0]}
 
 
+def test_two_tenants():
+    """Turns of one session id in two tenants are no row of one session."""
+    entries = [Turn(session_id="a", tenant=t, itl_ms=v) for t, v in (("one", 10.0), ("two", 90.0), ("one", 20.0))]
+    assert furthest(entries, ["itl_ms"], 1) == {"itl_ms": [20.0, 90.0]}
+    assert furthest(entries, ["itl_ms"], 2) == {"itl_ms": [10.0]}
+
+
 @pytest.fixture
 def healthy(tmp_path):
     """Write a recording of 120 sessions; the greatest gap of session k is 40 + k ms."""

@@ -222,6 +222,14 @@ def test_half_of_it_fails(probe, troubled, tmp_path):
     assert (figures["asked"], figures["answered"], figures["errors"]) == (6, 5, {"rate_limited (HTTP 429)": 1})
 
 
+def test_content_in_parts(probe, troubled, tmp_path):
+    """Mistral's content is a list of parts: the answer is counted, and its text goes into the history."""
+    parts = json.dumps({"choices": [{"delta": {"content": [{"type": "text", "text": "Hi"}]}, "finish_reason": "stop"}]})
+    assert probe(url=troubled((200, f"data: {parts}\n\ndata: [DONE]\n\n".encode()))).code == 0
+    figures = json.loads((tmp_path / "probe.json").read_text())["figures"]
+    assert (figures["asked"], figures["answered"], figures["stream_faults"]) == (6, 6, 0)
+
+
 def test_a_silent_server(probe, troubled):
     """One that takes the request and says nothing is given up after ``--timeout``."""
     ran = probe("--timeout", 0.1, url=troubled((0, b"")))

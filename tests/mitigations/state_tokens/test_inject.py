@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit import Engine, Turn
-from stabilitykit.actions import Action
+from stabilitykit.mitigations.context.index import ContextIndex
+from stabilitykit.mitigations.directives import InjectStateTokens
 from stabilitykit.mitigations.outcome import Lent
 from stabilitykit.mitigations.state_tokens.grammar import FORMS, parse_state
 from stabilitykit.mitigations.state_tokens.inject import inject_state, inject_state_tokens
@@ -98,7 +99,7 @@ def test_twice_is_once(messages, values, others, form, earlier):
 )
 def test_when_it_cannot_act(messages, values, why):
     """It says so and changes nothing."""
-    done = inject_state_tokens(messages, Action("inject_state_tokens", {"format": "compact"}), Lent(values=values))
+    done = inject_state_tokens(messages, InjectStateTokens(), Lent(values=values))
     assert (done.messages, done.is_done, done.details) == (messages, False, {"why": why})
 
 
@@ -107,7 +108,7 @@ def test_when_it_cannot_act(messages, values, why):
 def test_nothing_to_write_into(last, form):
     """A last user message without text or parts carries no state: it is not done, and no legend is left behind."""
     messages = [*CHAT, {"role": "user", **last}]
-    done = inject_state_tokens(messages, Action("inject_state_tokens", {"format": form}), Lent(values={"a": "1"}))
+    done = inject_state_tokens(messages, InjectStateTokens(form), Lent(values={"a": "1"}))
     assert (done.messages, done.is_done) == (messages, False)
     assert "last user message" in done.details["why"]
 
@@ -118,10 +119,11 @@ def test_apply(tmp_path):
     (tmp_path / "reminding.yaml").write_text(PACK, encoding="utf-8")
     engine = Engine.load(str(tmp_path / "reminding.yaml"))
     decision = engine.evaluate(Turn(session_id="c", input_tokens=2000))
-    messages, receipt = decision.apply(CHAT, values={"step": "3"}, nonce="k3", count_tokens=lambda text: len(text) // 4)
+    messages, receipt = decision.apply(CHAT, values={"step": "3"}, nonce="k3", count_tokens=len)
     assert messages[-1]["content"].endswith("[STATE#k3:step=3][TURN_END#k3]")
     assert receipt.done == ("inject_state_tokens",)
     told = receipt.details["inject_state_tokens"]
     assert (told["slots"], told["neutralised"]) == (1, 2)
-    assert told["tokens_after"] > told["tokens_before"]
+    sizes = [sum(map(ContextIndex(len).count, given)) for given in (CHAT, messages)]
+    assert [told["tokens_before"], told["tokens_after"]] == sizes  # as the actions on the context count them
     assert not engine.evaluate(Turn(session_id="c", applied=receipt)).faults

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit.sources.logs import Block, Matcher
+from stabilitykit.sources.logs import Block, Matcher, shipped_templates
 
 TWO = """\
   - {template: whole, desc: d, pattern: 'disk {name:word} is full(?: at {used_ratio:number %}%)?', prior: 0.9,
@@ -21,6 +23,12 @@ STATS = (
     b"Prefix cache hit rate: 43.8%"
 )
 CUT = b'time=2026-04-22T11:21:47Z level=WARN msg="truncating input prompt" limit=2048 prompt=5065 keep=5 new=2048'
+
+
+@cache
+def shipped_matcher() -> Matcher:
+    """Build the matcher of the shipped templates, once: examples of hypothesis share it."""
+    return Matcher(shipped_templates())
 
 
 @pytest.mark.capability("issue 4 §3: confidence is filled required fields / required fields x prior")
@@ -49,8 +57,6 @@ def test_order(templates):
 @given(st.permutations(range(4)))
 def test_the_order_of_the_file_does_not_matter(order):
     """Ties are settled by rank, not by where a template stands."""
-    from stabilitykit.sources.logs import shipped_templates
-
     some = [t for t in shipped_templates() if t.family == "driver"][:4]
     shuffled = Matcher([some[k] for k in order])
     assert [t.id for t in shuffled.templates] == [t.id for t in Matcher(some).templates]
@@ -69,9 +75,7 @@ def test_fused_lines(matcher):
 @given(st.integers(60, 230), st.integers(0, 3))
 def test_wrapped_lines(width, before):
     """Wherever the terminal broke a line, it is found whole, once, with the number of its first part."""
-    from stabilitykit.sources.logs import shipped_templates
-
-    matcher = _wrapped.setdefault("m", Matcher(shipped_templates()))
+    matcher = shipped_matcher()
     pieces = [STATS[k : k + width] for k in range(0, len(STATS), width)]
     text = b"\n".join([b"INFO ready"] * before + pieces + [b"INFO done", CUT])
     lines = list(matcher.scan(Block(1, text)))
@@ -80,9 +84,6 @@ def test_wrapped_lines(width, before):
         assert lines[0].is_whole
     assert lines[0].confidence == 0.99
     assert lines[1].number == before + len(pieces) + 2
-
-
-_wrapped: dict[str, Matcher] = {}
 
 
 def test_neighbours_are_not_joined(matcher):

@@ -534,6 +534,26 @@ def test_no_text_is_kept():
     assert secret not in kept + repr(call.turn()) + repr(call.faults)
 
 
+def test_pieces_are_kept_for_who_asks():
+    """Time, tokens and text of each chunk with tokens; of a list of parts the answer's, of reasoning none."""
+    clock = Clock()
+    call = TurnRecorder(clock=clock).request("c-1", keep_pieces=True)
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}, {"type": "text", "text": "lo"}, 3]
+    two = {"content": [{"token": "H", "logprob": -1.0}, {"token": "el", "logprob": -1.0}]}
+    for item in (
+        chunk(""), {"choices": [{"delta": {"reasoning_content": "Hm"}}]}, chunk("Hel", logprobs=two), chunk(parts),
+        {"choices": [{"text": "!"}]}, chunk("", "stop"),
+    ):  # fmt: skip
+        clock.now += 1
+        call.chunk(item)
+    call.end()
+    assert [(p.at_s, p.tokens, p.text) for p in call.pieces] == [
+        (102.0, None, ""), (103.0, 2.0, "Hel"), (104.0, None, "lo"), (105.0, None, "!"),
+    ]  # fmt: skip
+    assert not call.faults
+    assert spoken(clock, (1, chunk("Hel"))).pieces == ()
+
+
 def test_producers_list_is_true():
     """Every signal said to come from here does, and no other."""
     clock = Clock()
