@@ -38,12 +38,12 @@ def address_of(*blocks: np.ndarray) -> np.ndarray:
 def run() -> list[Figure]:
     rng = np.random.default_rng(0)
     arrays = {name: rng.normal(size=DIM) for name in ("centre", "now", "before", "product")}
-    arrays |= {"features": rng.normal(size=8), "means": np.ones(8), "bias": np.zeros(1), "threshold": np.full(1, 0.5)}
+    arrays |= {"features": rng.normal(size=10), "means": np.ones(10), "bias": np.zeros(1), "threshold": np.full(1, 0.5)}
     probe = Instance(DRIFT_PROBE, {"model": Weights("", {**arrays, "centre": arrays["centre"] * 0.02})})
     u, v = rng.standard_normal((2, DIM)).astype(np.float32)
-    out, io, lengths = np.zeros(1), np.arange(4, dtype=np.int32), np.array([DIM, 0, 0], np.int64)
-    probe.values[1:3] = 500.0, 20.0
-    tables = np.array([u.ctypes.data, 0, 0], np.int64), np.zeros(3, np.int64)
+    out, io, lengths = np.zeros(1), np.arange(5, dtype=np.int32), np.array([DIM, 0, 0, 0], np.int64)
+    probe.values[1:4] = 500.0, 20.0, 1.0
+    tables = np.array([u.ctypes.data, 0, 0, 0], np.int64), np.zeros(4, np.int64)
     blocks = address_of(probe.values, *probe.memory, probe.config, io, *tables, lengths)
     pair = address_of(u, v, out)
     calls = [
@@ -53,7 +53,7 @@ def run() -> list[Figure]:
     ]
     found = times([over([at] * CALLS, entry) for entry, at in calls])
     update, one, empty = (t / CALLS for t in found)
-    assert not math.isnan(probe.values[4])
+    assert not math.isnan(probe.values[5])
     size = sum(block.nbytes for block in probe.memory)
     note = f"{update - empty:.0f} ns against {one - empty:.0f} ns"
     return [

@@ -32,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "model": Weights(
             "",
             {"bias": np.zeros(1), "threshold": np.full(1, 0.5)}
-            | {k: np.ones(8 if k in PROBE[1:3] else 384) for k in PROBE},
+            | {k: np.ones(10 if k in PROBE[1:3] else 384) for k in PROBE},
         ),
     },
     "intent_churn": {"model": Weights("", {"weights": np.ones((8, 384)), "bias": np.zeros(8)})},

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from docs.inside_effects import INSIDE
 from docs.tables import table
 from stabilitykit import Engine, Turn
 from stabilitykit.decision import Decision
@@ -177,6 +178,7 @@ EFFECTS: dict[str, Callable[[], str]] = {
     "send_to_review": send_to_review,
     "sample_diagnostics": sample_diagnostics,
     "emit_metric": emit_metric,
+    **INSIDE,
 }
 
 

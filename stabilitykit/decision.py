@@ -293,7 +293,7 @@ class Decision(tuple[Any, ...]):
             The conversation as it would be sent.
         **lent
             What the host lends: ``context_window_tokens``, ``count_tokens``, ``summarise``, ``embed``, ``snapshots``,
-            ``values``; see ``stabilitykit.mitigations.outcome.Lent``.
+            ``values``, ``nonce``; see ``stabilitykit.mitigations.outcome.Lent``. Another name is a UsageError.
 
         Returns
         -------

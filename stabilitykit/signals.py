@@ -251,6 +251,7 @@ _ALL: tuple[SignalSpec, ...] = (
     SignalSpec("is_history_truncated", "bool", "session", "the server dropped part of the history", "bool", 0, 1),
     _ratio("recall_ratio", "session", "host's own score: facts of earlier turns still recalled"),
     _c("progress_count", "count", "session", "steps the host counts as progress: a changed tool result; monotonic"),
+    _c("user_questions", "count", "session", "question marks in the user's message"),
     # KV cache
     _ratio("kv_hit_ratio", "session", "cached prompt tokens / prompt tokens of this turn"),
     _ratio("kv_usage_ratio", "replica", "share of KV blocks in use"),

@@ -101,6 +101,7 @@ class Turn:
     is_history_truncated: bool | float = MISSING
     recall_ratio: float = MISSING
     progress_count: float = MISSING
+    user_questions: float = MISSING
     # KV cache
     kv_hit_ratio: float = MISSING
     kv_usage_ratio: float = MISSING

@@ -27,6 +27,7 @@ WARM = 20
 WINDOW = 20
 CASES = ((50, 20, False), (50, 50, False), (50, 147, False), (100, 50, False), (50, 50, True))
 """Skew in ppm, jitter in ns, whether readings go through a network."""
+FIGURES = ("greatest error of a run (ns)", "of all runs (ns)", "not known (%)")
 KERNEL = compiled_kernel(CLOCK_SYNC) if is_available() else None
 
 Readings = NDArray[np.int64]
@@ -108,11 +109,12 @@ def worst(error: NDArray[np.float64]) -> tuple[float, float]:
     return float(np.nanmax(late)), float(np.isnan(late).mean())
 
 
-def interval(values: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, float]:
-    """Give the 95 % bootstrap interval of a mean over runs."""
-    means = values[rng.integers(0, len(values), (2000, len(values)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
+def intervals(maxima: NDArray[np.float64], unknown: NDArray[np.float64]) -> dict[str, tuple[float, float]]:
+    """Give the 95 % bootstrap interval of each figure, over runs."""
+    drawn = np.random.default_rng(1).integers(0, len(maxima), (2000, len(maxima)))
+    tables = maxima[drawn].mean(axis=1), maxima[drawn].max(axis=1), 100.0 * unknown[drawn].mean(axis=1)
+    edges = [np.percentile(table, [2.5, 97.5]).tolist() for table in tables]
+    return {name: (low, high) for name, (low, high) in zip(FIGURES, edges, strict=True)}
 
 
 def measure(name: str, kind: str, method: Method, case: tuple[int, int, bool], is_permuted: bool = False) -> Line:
@@ -127,13 +129,9 @@ def measure(name: str, kind: str, method: Method, case: tuple[int, int, bool], i
             readings = np.column_stack([readings[:, 0], readings[:, 0] + rng.permutation(offsets), readings[:, 2]])
         found.append(worst(method(readings) - truth))
     maxima, unknown = np.array(found).T
-    figures = {
-        "greatest error of a run (ns)": float(maxima.mean()),
-        "of all runs (ns)": float(maxima.max()),
-        "not known (%)": 100.0 * float(unknown.mean()),
-    }
-    intervals = {"greatest error of a run (ns)": interval(maxima, np.random.default_rng(1))}
-    return Line(of=name_of(case), method=name, kind=kind, figures=figures, intervals=intervals)
+    reached = float(maxima.mean()), float(maxima.max()), 100.0 * float(unknown.mean())
+    figures = dict(zip(FIGURES, reached, strict=True))
+    return Line(of=name_of(case), method=name, kind=kind, figures=figures, intervals=intervals(maxima, unknown))
 
 
 def run(data: Path) -> Report:

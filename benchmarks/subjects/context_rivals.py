@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.subjects.context_talks import count_tokens
 from stabilitykit.mitigations.context.messages import read_units
 
 _STOP = set(
@@ -159,23 +160,57 @@ def text(message: Any) -> str:
     return (message.get("content") or "") + calls
 
 
-def last_messages(point: Any, budget: int) -> set[int]:
-    from benchmarks.subjects.context import count_tokens
+@cache
+def costs(point: Any) -> NDArray[np.int64]:
+    """Give the tokens of each message of a tool dialogue."""
+    return np.array([count_tokens(text(m)) + 4 for m in point.messages])
 
-    kept: set[int] = set()
-    for k in range(len(point.messages) - 1, -1, -1):
-        budget -= count_tokens(text(point.messages[k])) + 4
-        if budget < 0:
-            break
-        kept.add(k)
-    return kept
+
+def last_messages(point: Any, budget: int) -> set[int]:
+    """Keep the last messages, one by one, as long as they fit."""
+    return set(np.flatnonzero(np.cumsum(costs(point)[::-1])[::-1] <= budget).tolist())
+
+
+def langchain_messages(point: Any, budget: int) -> set[int]:
+    """LangChain's own, as it is called by default."""
+    from langchain_core.messages import convert_to_messages, trim_messages
+
+    cost = costs(point).tolist()
+    messages = convert_to_messages(point.messages)
+    for k, message in enumerate(messages):
+        message.id = str(k)
+    done = trim_messages(messages, max_tokens=budget, token_counter=lambda ms: sum(cost[int(m.id or 0)] for m in ms))
+    return {int(m.id or 0) for m in done}
+
+
+def _asked(point: Any) -> list[str]:
+    return words(next((text(m) for m in reversed(point.messages) if m["role"] == "user"), ""))
+
+
+def half_window_messages(point: Any, budget: int) -> set[int]:
+    """Half of the room for the last messages, the rest for those that fit what the user said last."""
+    cost = costs(point)
+    window = fill(np.arange(len(cost), dtype=float), cost, budget // 2)
+    return fill(Bm25([words(text(m)) for m in point.messages]).scores(_asked(point)), cost, budget, window)
+
+
+def bm25_units(point: Any, budget: int) -> set[int]:
+    """Calls with their results as one document each, and their neighbours."""
+    units = read_units(point.messages)
+    scores = Bm25([[w for k in u.members for w in words(text(point.messages[k]))] for u in units]).scores(_asked(point))
+    return _fill_units(point, smooth(scores), budget)
 
 
 def identifier_density(point: Any, budget: int) -> set[int]:
-    from benchmarks.subjects.context import count_tokens
-
+    """Identifiers a token."""
+    cost = costs(point)
     units = read_units(point.messages)
-    cost = np.array([sum(count_tokens(text(point.messages[k])) + 4 for k in u.members) for u in units])
     texts = [" ".join(text(point.messages[k]) for k in u.members) for u in units]
     values = np.array([len(set(_IDENTIFIER.findall(t))) for t in texts], float)
-    return {m for k in fill(values / cost, cost, budget) for m in units[k].members}
+    return _fill_units(point, values / np.array([cost[list(u.members)].sum() for u in units]), budget)
+
+
+def _fill_units(point: Any, scores: NDArray[np.float64], budget: int) -> set[int]:
+    units, cost = read_units(point.messages), costs(point)
+    whole = np.array([cost[list(u.members)].sum() for u in units])
+    return {m for k in fill(scores, whole, budget) for m in units[k].members}

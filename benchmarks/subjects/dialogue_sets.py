@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.subjects.report import Line
 from stabilitykit.cli.calibrate.dialogues import Dialogue, read_dialogues
 from stabilitykit.cli.calibrate.drift import labels_of
-from stabilitykit.cli.calibrate.scoring import auc, best_threshold, f1, f1_by_dialogue, folds
+from stabilitykit.cli.calibrate.scoring import best_threshold, folds
 
 SETS: dict[str, tuple[str, str, bool]] = {
     # name: (embeddings, label, user turns only)
@@ -37,20 +37,41 @@ def load(data: Path, name: str, *, only_user: bool | None = None) -> list[Dialog
 
 def line(of: str, method: str, kind: str, dialogues: Sequence[Dialogue], margins: Arrays) -> Line:
     """Judge margins over a threshold: above 0 is a boundary."""
-    labels = [d.shift[1:] for d in dialogues]
+    labels = [d.shift[1:].astype(bool) for d in dialogues]
+    hits, size = (
+        np.array([(y & (m > 0)).sum() for y, m in zip(labels, margins, strict=True)]),
+        [y.sum() for y in labels],
+    )
+    marks = np.array(size) + [(m > 0).sum() for m in margins]
+    each = np.where(marks > 0, 2 * hits / np.maximum(marks, 1), 1.0)
+    over = pairs_won(labels, margins)
+    pairs = np.outer(size, [(~y).sum() for y in labels])
 
     def measure(drawn: Any) -> tuple[float, float, float]:
-        y, m = [labels[i] for i in drawn], [margins[i] for i in drawn]
-        found = [a > 0 for a in m]
-        flat, score = np.concatenate(y), np.concatenate(m)
-        return f1(flat, np.concatenate(found)), f1_by_dialogue(y, found), auc(flat, score)
+        times = np.bincount(drawn, minlength=len(dialogues))  # how often each dialogue was drawn
+        area = (times @ over @ times) / max(times @ pairs @ times, 1)
+        return float(2 * times @ hits / max(times @ marks, 1)), float(times @ each / times.sum()), float(area)
 
     count = len(dialogues)
     names = ("F1", "F1 by dialogue", "AUC")
     intervals = intervals_of(measure, count)
-    return Line(
-        of, method, kind, dict(zip(names, measure(range(count)), strict=True)), dict(zip(names, intervals, strict=True))
-    )
+    found = measure(np.arange(count))
+    return Line(of, method, kind, dict(zip(names, found, strict=True)), dict(zip(names, intervals, strict=True)))
+
+
+def pairs_won(labels: Sequence[Any], margins: Arrays) -> Any:
+    """Count, for any two dialogues, the boundaries of one that are above other turns of the second; a tie is a half.
+
+    Drawn dialogues need no ranking of their turns then.
+    """
+    ones = np.concatenate([m[y] for y, m in zip(labels, margins, strict=True)])
+    starts = np.cumsum([0, *(y.sum() for y in labels)])
+    found = np.zeros((len(labels), len(labels)))
+    for j, (y, m) in enumerate(zip(labels, margins, strict=True)):
+        rest = np.sort(m[~y])
+        won = (np.searchsorted(rest, ones, "left") + np.searchsorted(rest, ones, "right")) / 2
+        found[:, j] = np.diff(np.append(0.0, np.cumsum(won))[starts])
+    return found
 
 
 def intervals_of(measure: Callable[[Any], tuple[float, ...]], count: int) -> list[tuple[float, float]]:
@@ -88,6 +109,11 @@ def cross_validated(
 def distances(dialogue: Dialogue) -> Any:
     """Plain consecutive cosine distance."""
     return 1 - (dialogue.vectors[1:] * dialogue.vectors[:-1]).sum(axis=1)
+
+
+def unasked(dialogues: Sequence[Dialogue]) -> list[Dialogue]:
+    """Give the dialogues of a host that does not count question marks."""
+    return [attrs.evolve(d, questions=np.full(len(d.shift), np.nan)) for d in dialogues]
 
 
 def permuted(dialogues: Sequence[Dialogue], seed: int = 0) -> list[Dialogue]:

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.subjects.dialogue_sets import intervals_of
 from benchmarks.subjects.report import Line, Report
 from stabilitykit.cli.calibrate.dialogues import read_dialogues
-from stabilitykit.cli.calibrate.intent import held_out_intents, labelled
+from stabilitykit.cli.calibrate.intent import STRENGTHS, held_out_intents, labelled
 from stabilitykit.cli.calibrate.scoring import auc
 
 TITLE = "Intents: a linear model of the embedding"
@@ -41,7 +41,7 @@ def run(data: Path) -> Report:
     common = np.unique(names)[np.argmax(np.unique(names, return_counts=True)[1])]
     found, ratio = held_out_intents(vectors, names, group)
     mixed = np.random.default_rng(0).permutation(names)
-    guessed, doubt = held_out_intents(vectors, mixed, group)
+    guessed, doubt = held_out_intents(vectors, mixed, group, STRENGTHS[:1])
     level = np.zeros(len(names))
     lines = [
         judge("commonest intent", "trivial", names, group, np.full_like(names, common), level),

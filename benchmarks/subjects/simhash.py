@@ -71,19 +71,15 @@ def line(
     of: str, method: str, kind: str, below: NDArray[np.bool_], true: NDArray[np.bool_], dialogue: NDArray[np.int64]
 ) -> Line:
     """Score decisions: the share that the exact cosine makes, too, and of both kinds of pairs apart."""
-    right = below == true
     names, place = np.unique(dialogue, return_inverse=True)
-    hits, sizes = np.bincount(place, right), np.bincount(place)
-    rng = np.random.default_rng(11)
-    drawn = rng.integers(0, len(names), (DRAWS, len(names)))
-    shares = hits[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(shares, [0.025, 0.975])
-    figures = {
-        "agreement": float(right.mean()),
-        "changes seen": float(right[true].mean()),
-        "rest left alone": float(right[~true].mean()),
-    }
-    return Line(of, method, kind, figures, {"agreement": (float(low), float(high))})
+    drawn = np.random.default_rng(11).integers(0, len(names), (DRAWS, len(names)))
+    figures, intervals = dict[str, float](), dict[str, tuple[float, float]]()
+    among = {"agreement": np.ones(len(true), bool), "changes seen": true, "rest left alone": ~true}
+    for name, which in among.items():
+        hits, sizes = (np.bincount(place, which & kept) for kept in (below == true, which))
+        low, high = np.quantile(hits[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [0.025, 0.975])
+        figures[name], intervals[name] = float(hits.sum() / sizes.sum()), (float(low), float(high))
+    return Line(of, method, kind, figures, intervals)
 
 
 def compare(of: str, u: Vectors, v: Vectors, dialogue: NDArray[np.int64], rng: np.random.Generator) -> list[Line]:

@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ImportError:
             print(f"stabilitykit: {MissingExtra(module, 'cli')}", file=sys.stderr)
             return 2
-    from stabilitykit.cli.app import run
-
+    try:
+        from stabilitykit.cli.app import run
+    except KeyboardInterrupt:  # loading takes a moment, and nothing has begun
+        print("stabilitykit: interrupted", file=sys.stderr)
+        return 130
     return run(list(sys.argv[1:] if arguments is None else arguments))

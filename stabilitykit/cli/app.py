@@ -27,7 +27,7 @@ from stabilitykit.cli import (
     test,
     warmup,
 )
-from stabilitykit.cli.output import ReaderGone, error
+from stabilitykit.cli.output import Interrupted, ReaderGone, error, flush
 from stabilitykit.errors import PackError, StabilityKitError
 
 __all__ = ["app", "run"]
@@ -88,15 +88,24 @@ def run(arguments: list[str]) -> int:
     arguments = [a for a in arguments if a != "--debug"]
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        flush()
         return code
     except (BrokenPipeError, ReaderGone):  # the reader has seen enough (`| head`)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         error("interrupted")
         return _INTERRUPTED
+    except Interrupted as problem:
+        error(f"interrupted: {problem}")
+        return _INTERRUPTED
+    except OSError as problem:  # a full disk, a file that has gone: nothing of ours
+        if is_debug:
+            traceback.print_exc()
+        where = "" if problem.filename is None else f"{os.fsdecode(problem.filename)}: "
+        error(f"{where}{problem.strerror or type(problem).__name__}", is_flushed=False)
+        return 2
     except Exception as problem:
         if is_debug:
             traceback.print_exc()

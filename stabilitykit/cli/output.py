@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
-__all__ = ["Part", "ReaderGone", "error", "fail", "line", "note", "plain", "record", "table"]
+__all__ = ["Interrupted", "Part", "ReaderGone", "error", "fail", "flush", "line", "note", "plain", "record", "table"]
 
 Part = str | tuple[str, str]
 """A piece of a line: text, or text and its style."""
@@ -16,6 +16,10 @@ Part = str | tuple[str, str]
 
 class ReaderGone(Exception):
     """Nobody reads what we print any more (``| head``). No OSError: typer would end the process on one."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C, after which what there was has been written; the text says how far it went."""
 
 
 SEVERITY_STYLES = {"info": "cyan", "warning": "yellow", "critical": "bold red"}
@@ -32,7 +36,9 @@ def is_coloured(stream: IO[str]) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def _write(stream: IO[str], parts: Sequence[Part]) -> None:
+def _write(stream: IO[str] | None, parts: Sequence[Part]) -> None:
+    if stream is None:  # closed before we began (`>&-`)
+        return
     try:
         if is_coloured(stream):
             _write_coloured(stream, parts)
@@ -56,16 +62,25 @@ def line(*parts: Part) -> None:
 
 def note(*parts: Part) -> None:
     """Print one line beside the result."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise ReaderGone from None
+    flush()
     _write(sys.stderr, parts)
 
 
-def error(message: object) -> None:
-    """Print what is wrong."""
-    note(("stabilitykit: ", "bold red"), "\n".join(plain(text) for text in str(message).split("\n")))
+def flush() -> None:
+    """Send off what was printed."""
+    stream: IO[str] | None = sys.stdout
+    try:
+        if stream is not None:
+            stream.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+
+
+def error(message: object, *, is_flushed: bool = True) -> None:
+    """Print what is wrong; with ``is_flushed`` behind all that was printed before, where that can be written."""
+    if is_flushed:
+        flush()
+    _write(sys.stderr, [("stabilitykit: ", "bold red"), "\n".join(plain(text) for text in str(message).split("\n"))])
 
 
 def fail(code: int) -> None:

@@ -59,6 +59,8 @@ def _show(report: Report) -> None:
             ("outcome", CONTROL, TREATMENT, "difference [95 %]", "p (Holm)", "conversations an arm needs"),
             [_row(c) for c in report.comparisons],
         )
+    if report.torn_lines:
+        line(f"lines cut off by a crash or a full disk, not counted: {report.torn_lines}")
     line("verdict: ", (_said(report), _STYLES.get(report.verdict, "")))
 
 
@@ -74,6 +76,7 @@ def _decided(report: Report) -> list[tuple[str, dict[str, int]]]:
     for word, counters in (
         ("state", {arm: a.states for arm, a in arms.items()}),
         ("action", {arm: a.actions for arm, a in arms.items()}),
+        ("carried out", {arm: a.applied for arm, a in arms.items()}),
     ):
         names = sorted(set().union(*counters.values()))
         rows += [(f"{word} {name}", {arm: counter[name] for arm, counter in counters.items()}) for name in names]
@@ -118,6 +121,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "verdict": report.verdict,
         "alpha": report.alpha,
         "differing_turns": report.differing_turns,
+        "torn_lines": report.torn_lines,
         "paired_p": _known(report.paired_p),
         "decided": dict(_decided(report)),
         "outcomes": [

@@ -13,6 +13,8 @@ embedding is scaled to length 1, and the mean of its model, the file's ``centre`
 ``message``         log(1 + tokens of the user's message)
 ``message_before``  the same of the turn before
 ``answer``          log(1 + tokens of the answer between them)
+``asks``            1 when the user's message has a question mark, else 0
+``asked_before``    the same of the turn before
 ==================  =============================================================================
 
 and, when the file has them, the components of ``z/|z|``, of the one before, and their products (``now``, ``before``,
@@ -21,7 +23,8 @@ drift. What was fitted on which data, and how well it did there, the file's writ
 dialogues are those of the subjects `drift`, `drift_probe` and `drift_domains` of benchmarks/accuracy.py.
 
 The tokens of a message are the growth of ``input_tokens`` less the answer before. An unknown length (the first turns,
-after a cut history, or when the host does not count) weighs as much as the mean of the calibration data.
+after a cut history, or when the host does not count) weighs as much as the mean of the calibration data, and so does
+an unknown number of question marks.
 
 A zero or non-finite vector, or one of another dimension, is unknown and changes nothing.
 
@@ -44,8 +47,8 @@ A model of one feature: a distance of 0.9 to the turn before is even odds.
 >>> from stabilitykit.detectors.drift_probe import DRIFT_PROBE
 >>> from stabilitykit.detectors.trace import trace
 >>> from stabilitykit.signals import Weights
->>> model = Weights("", {"centre": [0.0, 0.0], "features": [10.0] + [0.0] * 7, "means": [0.0] * 8, "bias": [-9.0],
-...                      "threshold": [0.5]})
+>>> model = Weights("", {"centre": [0.0, 0.0], "features": [10.0] + [0.0] * 9, "means": [0.0] * 10,
+...                      "bias": [-9.0], "threshold": [0.5]})
 >>> turns = trace(DRIFT_PROBE, [[1.0, 0.1], [1.0, 0.3], [-0.2, 1.0]], {"model": model, "dim": 2})
 >>> [(out["is_drift"], round(out["probability"], 2)) for out in turns]
 [(nan, nan), (0.0, 0.0), (1.0, 0.52)]
@@ -68,15 +71,18 @@ from stabilitykit.signals import DetectorSpec, Layout, OutputSpec, SettingSpec
 
 __all__ = ["DRIFT_PROBE", "FEATURES", "TOPIC_SHARE", "drift_probe_kernel"]
 
-FEATURES = ("previous", "nearest", "topic", "length", "length_before", "message", "message_before", "answer")
+FEATURES = (
+    *("previous", "nearest", "topic", "length", "length_before"),
+    *("message", "message_before", "answer", "asks", "asked_before"),
+)
 """Order of the weights in a file."""
 TOPIC_SHARE = 0.7
 """Weight of the newest vector in the mean of the topic; 0.3 to 0.7 make no difference on the dialogues measured."""
-PREVIOUS, NEAREST, TOPIC, LENGTH, LENGTH_BEFORE, MESSAGE, MESSAGE_BEFORE, ANSWER = range(8)
-DIM, THRESHOLD, BIAS, IS_LINEAR, WEIGHTS, MEANS, CENTRE = 0, 1, 2, 3, 4, 12, 20
+PREVIOUS, NEAREST, TOPIC, LENGTH, LENGTH_BEFORE, MESSAGE, MESSAGE_BEFORE, ANSWER, ASKS, ASKED_BEFORE = range(10)
+DIM, THRESHOLD, BIAS, IS_LINEAR, WEIGHTS, MEANS, CENTRE = 0, 1, 2, 3, 4, 14, 24
 """Places in c; behind the centre the three rows of a model with weights on components."""
-SEEN, LAST_LENGTH, TOPIC_LENGTH, LATER, PROMPT, OUTPUT, LAST_MESSAGE, LOGIT = 0, 1, 2, 3, 4, 5, 6, 7
-"""Places in f. Numbers of tokens are kept one greater, 0 is unknown; LOGIT collects the sum of a turn."""
+SEEN, LAST_LENGTH, TOPIC_LENGTH, LATER, PROMPT, OUTPUT, LAST_MESSAGE, LOGIT, ASKED = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Places in f. Numbers of the turn before are kept one greater, 0 is unknown; LOGIT collects the sum of a turn."""
 
 
 @kernel
@@ -103,6 +109,12 @@ def weigh_tokens(f: Block, c: Block, feature: int, kept: float) -> int:
 
 
 @kernel
+def asks_of(questions: float) -> float:
+    """Give 1 with a question mark, 0 without, NaN where it is unknown."""
+    return min(questions, 1.0) if not math.isnan(questions) else math.nan
+
+
+@kernel
 def distance(product: float, length: float) -> float:
     """Give 1 - cosine, inside 0 to 2; 1 for a mean without direction."""
     return min(max(1.0 - product / length, 0.0), 2.0) if length > 0.0 else 1.0
@@ -119,27 +131,29 @@ def drift_probe_kernel(
     x: Block, f: Block, h: Block, w: Block, v: Block, c: Block, io: Block, arr: Block, ids: Block, n: Block
 ) -> int:
     """Measure against the two turns before and the topic, weigh, then keep; see the module for c."""
-    out, dim = io[3], int(c[DIM])
+    out, dim = io[4], int(c[DIM])
     x[out] = x[out + 1] = x[out + 3] = math.nan
     x[out + 2] = probability_of(float(c[THRESHOLD]))
     prompt, answer = float(x[io[1]]), float(x[io[2]])
     message = grown(prompt, f)
+    asks = asks_of(float(x[io[3]]))
     is_usable = False
     if n[io[0]] == dim:
         u = arr[io[0]]
         square = dot(u, 0, u, 0, dim)
         is_usable = square > 0.0 and square < math.inf
         if is_usable:
-            look(x, f, v, c, u, 1.0 / math.sqrt(square), message, out)
+            look(x, f, v, c, u, 1.0 / math.sqrt(square), message, asks, out)
     if is_usable or not math.isnan(prompt):
         f[PROMPT] = 0.0 if math.isnan(prompt) else prompt + 1.0
         f[OUTPUT] = 0.0 if math.isnan(answer) else answer + 1.0
         f[LAST_MESSAGE] = message
+        f[ASKED] = 0.0 if math.isnan(asks) else asks + 1.0
     return 0
 
 
 @kernel
-def look(x: Block, f: Block, v: Block, c: Block, u: Block, scale: float, message: float, out: int) -> int:
+def look(x: Block, f: Block, v: Block, c: Block, u: Block, scale: float, message: float, asks: float, out: int) -> int:
     """Compare one usable vector with what is kept, and keep it; gives 0."""
     dim, seen = int(c[DIM]), int(f[SEEN])
     one, two, topic = dim * ((seen + 1) % 2), dim * (seen % 2), 2 * dim
@@ -163,6 +177,8 @@ def look(x: Block, f: Block, v: Block, c: Block, u: Block, scale: float, message
         weigh_tokens(f, c, MESSAGE, message)
         weigh_tokens(f, c, MESSAGE_BEFORE, float(f[LAST_MESSAGE]))
         weigh_tokens(f, c, ANSWER, float(f[OUTPUT]))
+        weigh(f, c, ASKS, asks)
+        weigh(f, c, ASKED_BEFORE, float(f[ASKED]) - 1.0 if float(f[ASKED]) > 0.0 else math.nan)
         logit = float(f[LOGIT])
         x[out] = 1.0 if logit > float(c[THRESHOLD]) + GUARD else 0.0
         x[out + 1] = probability_of(logit)
@@ -204,7 +220,12 @@ def _config(settings: Mapping[str, Any]) -> tuple[float, ...]:
 DRIFT_PROBE = DetectorSpec(
     type="drift_probe",
     doc="probability that the user's message begins another topic, by a calibrated linear model",
-    inputs={"input": "embedding", "prompt": "input_tokens", "answer": "output_tokens"},
+    inputs={
+        "input": "embedding",
+        "prompt": "input_tokens",
+        "answer": "output_tokens",
+        "questions": "user_questions",
+    },
     settings=(
         SettingSpec("model", None, "model file of `stabilitykit calibrate drift`", "file", "file", shapes_memory=True),
         SettingSpec("dim", 384, "dimension of the embedding", kind="count", lo=1, hi=8192, shapes_memory=True),
@@ -216,7 +237,7 @@ DRIFT_PROBE = DetectorSpec(
         OutputSpec("distance", "ratio", "centred distance to the nearer of the last two", lo=0.0, hi=2.0),
     ),
     kernel=drift_probe_kernel,
-    layout=lambda settings: Layout(f8=8, vec=3 * int(settings["dim"])),
+    layout=lambda settings: Layout(f8=9, vec=3 * int(settings["dim"])),
     config=_config,
     model_bound=True,
     on_applied={"reset_context": "rebase", "trim_context": "rebase", "rollback_snapshot": "rebase"},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Any
 
-from stabilitykit.errors import TurnError
+from stabilitykit.errors import TurnError, UsageError
 
-__all__ = ["MAX_ID_BYTES", "check_id", "check_number", "hashed", "plain_bytes", "salt_of"]
+__all__ = ["MAX_ID_BYTES", "check_id", "check_key", "check_number", "hashed", "plain_bytes", "salt_of"]
 
 MAX_ID_BYTES = 128
 
@@ -33,6 +33,12 @@ def check_number(value: Any, what: str) -> None:
         raise TurnError(f"{what} must be an int, not {type(value).__name__}")
     if not 0 <= value < 1 << 63:
         raise TurnError(f"{what} must be in [0, 2**63)")
+
+
+def check_key(value: Any) -> None:
+    """Refuse a secret that no keyed hash takes."""
+    if not isinstance(value, bytes) or not 0 < len(value) <= blake2b.MAX_KEY_SIZE:
+        raise UsageError(f"a key has 1 to {blake2b.MAX_KEY_SIZE} bytes")
 
 
 def hashed(value: Any, key: bytes, tenant: Any = "") -> str:

@@ -107,10 +107,19 @@ class DegradedReplies:
         try:
             session_id = self._session_of(scope)
             tenant = self._tenant_of(scope) if self._tenant_of is not None else None
-            return None if session_id is None else (session_id, tenant or "")
+            found = None if session_id is None else (session_id, tenant or "")
+            hash(found)  # what cannot be a key is no conversation
+            return found
         except Exception as error:
             tell("telemetry_failed", where="asgi", error=type(error).__name__)
             return None
+
+    def _created(self) -> int:
+        try:
+            return int(self._wall())
+        except Exception as error:
+            tell("telemetry_failed", where="asgi", error=type(error).__name__)
+            return 0
 
     def _text(self, name: str | None) -> str | None:
         if name is None:
@@ -147,7 +156,7 @@ class DegradedReplies:
         kind, render = (
             (b"text/event-stream", canned_events) if asked.is_stream else (b"application/json", canned_completion)
         )
-        reply = render(text, asked.model, int(self._wall()))
+        reply = render(text, asked.model, self._created())
         await _reply(send, 200, [(b"content-type", kind), *_said(state)], reply)
 
 
@@ -157,7 +166,7 @@ class _Reply:
     def __init__(self, receive: Receive, send: Send, state: str) -> None:
         self._receive, self._send, self._state = receive, send, state
         self._failed: list[Message] = []
-        self._asked, self._is_asked = b"", False
+        self._asked, self._is_asked = bytearray(), False
         self.is_begun = False
 
     async def receive(self) -> Message:
@@ -169,7 +178,7 @@ class _Reply:
 
     async def request(self) -> bytes:
         """Give the body of the request, whether or not the application has read it."""
-        return self._asked if self._is_asked else self._asked + await _body(self._receive)
+        return bytes(self._asked if self._is_asked else self._asked + await _body(self._receive))
 
     async def send(self, message: Message) -> None:
         if not self.is_begun and (self._failed or message.get("status", 0) >= 500):
@@ -214,13 +223,13 @@ async def _reply(send: Send, status: int, headers: Headers, body: bytes) -> None
 
 async def _body(receive: Receive) -> bytes:
     """Read a request's body, up to a bound: what follows is not needed."""
-    body = b""
+    body = bytearray()
     while len(body) < _MAX_BODY:
         message = await receive()
         body += message.get("body", b"")
         if _is_last(message):
             break
-    return body
+    return bytes(body)
 
 
 def _is_last(message: Message) -> bool:

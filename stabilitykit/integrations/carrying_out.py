@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ class Host:
     adapters
         For each action a function of its directive (``RefuseNew(retry_after_s=30.0)`` and so on), or of the ``Action``
         for one that a pack declares. It gives False, or what has a false ``is_done``, when it did not act; what it
-        raises is logged and counts as that. One that gives None acted.
+        raises is logged and counts as that, and so does a coroutine: nobody waits for it. One that gives None acted.
     declared
         Names of actions that the pack declares.
 
@@ -64,6 +65,9 @@ class Host:
             return False
         try:
             given = adapter(directive(action) or action)
+            if inspect.iscoroutine(given):
+                given.close()
+                raise TypeError("an adapter is a plain function: nobody waits for its coroutine")
             said = getattr(given, "is_done", given)
             return said is None or bool(said)
         except Exception as error:

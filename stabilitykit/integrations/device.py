@@ -43,23 +43,29 @@ class BackgroundJobs:
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._pids = tuple(pids)
-        if any(pid <= 1 or pid == os.getpid() for pid in self._pids):
+        if any(type(pid) is not int or not 1 < pid < 1 << 31 or pid == os.getpid() for pid in self._pids):
             raise UsageError("background jobs are other processes, by their ids")
 
     def __call__(self, asked: PauseBackground) -> bool:
-        """Pause them; False when none is there."""
+        """Pause them; False when none is there. Of one that may not be signalled the error, after all others."""
         return self._send(signal.SIGSTOP)
 
     def resume(self) -> bool:
-        """Let them go on; False when none is there."""
+        """Let them go on; False when none is there. Of one that may not be signalled the error, after all others."""
         return self._send(signal.SIGCONT)
 
     def _send(self, number: signal.Signals) -> bool:
-        reached = False
+        reached, refused = False, None
         for pid in self._pids:
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 os.kill(pid, number)
                 reached = True
+            except ProcessLookupError:
+                continue
+            except OSError as error:
+                refused = error  # the others are told all the same
+        if refused is not None:
+            raise refused
         return reached
 
 
@@ -99,10 +105,16 @@ class GpuClocks:
         return True
 
     def restore(self) -> None:
-        """Give the clocks back to the driver."""
+        """Give the clocks back to the driver; of a GPU that fails its error, after all others."""
         with self._driver():
+            failed = None
             for index in self._indices:
-                self._nvml.nvmlDeviceResetGpuLockedClocks(self._nvml.nvmlDeviceGetHandleByIndex(index))
+                try:
+                    self._nvml.nvmlDeviceResetGpuLockedClocks(self._nvml.nvmlDeviceGetHandleByIndex(index))
+                except Exception as error:
+                    failed = error  # the others are given back all the same
+            if failed is not None:
+                raise failed
 
     @contextlib.contextmanager
     def _driver(self) -> Iterator[None]:

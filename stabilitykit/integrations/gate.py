@@ -5,6 +5,7 @@ The gate knows no web framework; ``integrations.asgi`` and ``integrations.litell
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -14,12 +15,13 @@ import attrs
 
 from stabilitykit.actions import ACTIONS
 from stabilitykit.decision import Decision
+from stabilitykit.errors import UsageError
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import CannedReply, RefuseNew, SwitchModel, Throttle, directive
 
 __all__ = ["Admission", "Gate"]
 
-DEGRADING = frozenset(name for name, spec in ACTIONS.items() if spec.group) | {"throttle", "refuse_new"}
+DEGRADING = frozenset(name for name, spec in ACTIONS.items() if spec.group) | {"throttle"}
 """Actions after which the user gets less than usual: another answer, less history, later or none."""
 
 
@@ -64,7 +66,12 @@ class Gate:
     busy_retry_s
         Seconds that a request over the limit of ``throttle`` is told to wait.
     clock
-        Seconds of a steady clock.
+        Seconds of a steady clock. Where it goes back, fails or tells none, a refusal lasts no longer than was asked.
+
+    Raises
+    ------
+    UsageError
+        A capacity below 1, or a wait that is no finite number from 0 on.
 
     Examples
     --------
@@ -79,20 +86,24 @@ class Gate:
     def __init__(
         self, *, capacity: int = 100_000, busy_retry_s: float = 1.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        if not 1 <= capacity < math.inf or not 0 <= busy_retry_s < math.inf:
+            raise UsageError("a gate remembers at least one conversation, and its wait is a finite number from 0 on")
         self._capacity, self._busy_retry_s, self._clock = capacity, busy_retry_s, clock
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._active: Counter[tuple[str, str]] = Counter()
-        self._closed_until, self._closed_by = float("-inf"), ""
+        self._closed_s, self._told_s, self._closed_by = 0.0, 0.0, ""
 
     def note(self, decision: Decision) -> None:
         """Take a decision of ``evaluate`` or ``observe``: the ``on_decision`` of other integrations. Never raises."""
         try:
-            asked = [found for action in decision.actions if (found := directive(action)) is not None]
-            state = decision.state
+            self._note(decision)
         except Exception as error:
             tell("telemetry_failed", where="gate", error=type(error).__name__)
-            return
+
+    def _note(self, decision: Decision) -> None:
+        asked = [found for action in decision.actions if (found := directive(action)) is not None]
+        state = decision.state
         held = _Held(state, any(d.action in DEGRADING for d in asked))
         for d in asked:
             if isinstance(d, RefuseNew):
@@ -116,7 +127,7 @@ class Gate:
         key = (tenant, session_id)
         with self._lock:
             held = self._held.get(key)
-            left = self._closed_until - self._clock()
+            left = self._closed_left()
             if held is None and left > 0.0:
                 return Admission(self._closed_by, retry_after_s=left)
             held = held or _Held()
@@ -161,8 +172,20 @@ class Gate:
 
     def _close(self, seconds: float, state: str) -> None:
         with self._lock:
-            self._closed_until = max(self._closed_until, self._clock() + seconds)
+            self._closed_s = max(self._closed_left(), seconds)
             self._closed_by = state
+
+    def _closed_left(self) -> float:
+        """Count the seconds down by what the clock went on; one that fails opens, for a reply is better than none."""
+        try:
+            now = float(self._clock())
+        except Exception as error:
+            tell("telemetry_failed", where="gate", error=type(error).__name__)
+            now = math.nan
+        gone = now - self._told_s
+        self._closed_s = max(0.0, self._closed_s - max(0.0, gone)) if math.isfinite(now) else 0.0
+        self._told_s = now if math.isfinite(now) else self._told_s
+        return self._closed_s
 
     def _keep(self, key: tuple[str, str], held: _Held) -> None:
         self._held[key] = held

@@ -8,17 +8,21 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
+from stabilitykit.actions import Action
 from stabilitykit.decision import Decision
-from stabilitykit.engine.identity import hashed
+from stabilitykit.engine.identity import check_key, hashed
 from stabilitykit.errors import UsageError
+from stabilitykit.integrations.appending import append_line, end_torn_line
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import SendToReview, directive
 
 __all__ = ["ReviewQueue"]
 
+_FULL = re.compile(r"[\w-]+\.[0-9]{20}-[0-9]+\.jsonl")
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
 
 
@@ -63,25 +67,31 @@ class ReviewQueue:
         keep: int = 8,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        if not 0 < len(key) <= 64:
-            raise UsageError("a key has 1 to 64 bytes")
+        check_key(key)
+        if not 1 <= max_bytes < math.inf or index(keep) < 0:
+            raise UsageError("a file has at least one byte, and none or more full ones stay")
         self._folder, self._key, self._clock = Path(folder), key, clock
         self._max_bytes, self._keep = max_bytes, keep
+        self._whole: set[Path] = set()  # files whose last line is known to have its end
 
     def note(self, decision: Decision, *, text: str | None = None) -> bool:
         """Put the conversation into every queue that a decision names; False when there was none. Never raises."""
-        put = False
-        for action in decision.actions:
-            if action.name != SendToReview.action:
-                continue
-            try:
-                asked = directive(action)
-                assert isinstance(asked, SendToReview)
-                self.put(decision, asked.queue, text=text)
-                put = True
-            except Exception as error:
-                tell("review_failed", error=type(error).__name__)
-        return put
+        try:
+            asked = [action for action in decision.actions if action.name == SendToReview.action]
+        except Exception as error:
+            tell("review_failed", error=type(error).__name__)
+            return False
+        return sum([self._noted(decision, action, text) for action in asked]) > 0
+
+    def _noted(self, decision: Decision, action: Action, text: str | None) -> bool:
+        try:
+            asked = directive(action)
+            assert isinstance(asked, SendToReview)
+            self.put(decision, asked.queue, text=text)
+            return True
+        except Exception as error:
+            tell("review_failed", error=type(error).__name__)
+            return False
 
     def put(self, decision: Decision, queue: str = "default", *, text: str | None = None) -> None:
         """Append one line.
@@ -100,12 +110,15 @@ class ReviewQueue:
     def read(self, queue: str = "default") -> Iterator[Mapping[str, Any]]:
         """Give a queue's entries, oldest first; a line cut off by a full disk is left out."""
         for path in [*self._full(queue), self._folder / f"{queue}.jsonl"]:
-            if path.exists():
-                for line in path.read_bytes().splitlines():
-                    try:
-                        yield json.loads(line)
-                    except ValueError:
-                        continue
+            try:
+                lines = path.read_bytes().splitlines()
+            except FileNotFoundError:  # none yet, or another process was done with it meanwhile
+                continue
+            for line in lines:
+                try:
+                    yield json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
 
     def _entry(self, decision: Decision, text: str | None) -> dict[str, Any]:
         reasons = [
@@ -127,20 +140,28 @@ class ReviewQueue:
     def _append(self, path: Path, entry: Mapping[str, Any]) -> None:
         line = json.dumps(entry, ensure_ascii=True).encode() + b"\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(file).st_size
             if size == 0 or size + len(line) <= self._max_bytes:
-                _write_whole(file, line)
+                if path not in self._whole:
+                    end_torn_line(file)
+                    self._whole.add(path)
+                append_line(file, line)
                 return
+        except OSError:
+            self._whole.discard(path)
+            raise
         finally:
             os.close(file)
         self._retire(path)
         self._append(path, entry)
 
     def _retire(self, path: Path) -> None:
-        # A name of its own for each: of two processes that retire at once, neither overwrites what the other kept.
-        full = path.with_name(f"{path.stem}.{self._clock():020d}-{os.getpid()}.jsonl")
+        # A name of its own for each: of two processes that retire at once, neither overwrites what the other kept. It
+        # comes after all others, also where the clock stood still or went back.
+        last = max((int(old.name.split(".")[1].partition("-")[0]) for old in self._full(path.stem)), default=0)
+        full = path.with_name(f"{path.stem}.{max(self._clock(), last + 1):020d}-{os.getpid()}.jsonl")
         try:
             path.rename(full)
         except FileNotFoundError:  # another process was faster
@@ -149,15 +170,8 @@ class ReviewQueue:
             old.unlink(missing_ok=True)
 
     def _full(self, queue: str) -> list[Path]:
-        return sorted(self._folder.glob(f"{queue}.*-*.jsonl"))
+        return sorted(path for path in self._folder.glob(f"{queue}.*-*.jsonl") if _FULL.fullmatch(path.name))
 
 
 def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _write_whole(file: int, line: bytes) -> None:
-    written = os.write(file, line)
-    if written != len(line):
-        os.write(file, b"\n")  # so that the next line does not hang on the torn one
-        raise OSError("the line did not fit on the disk")

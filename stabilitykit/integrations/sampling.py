@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from hashlib import blake2b
+from operator import index
 from typing import Any
 
 from stabilitykit.decision import Decision
-from stabilitykit.engine.identity import plain_bytes, salt_of
+from stabilitykit.engine.identity import check_key, check_number, plain_bytes, salt_of
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import SampleDiagnostics, directive
@@ -43,8 +44,9 @@ class DiagnosticSampler:
     def __init__(self, *, key: bytes, rate: float = 0.01, hold_turns: int = 20, capacity: int = 10_000) -> None:
         if not 0.0 <= rate <= 1.0:
             raise UsageError(f"a rate is in [0, 1], not {rate!r}")
-        if not 0 < len(key) <= 64:
-            raise UsageError("a key has 1 to 64 bytes")
+        check_key(key)
+        if index(hold_turns) < 0 or index(capacity) < 1:
+            raise UsageError("a rate holds for some turns, of at least one conversation")
         self._key, self._rate = key, rate
         self._hold_turns, self._capacity = hold_turns, capacity
         self._lock = threading.Lock()
@@ -53,11 +55,14 @@ class DiagnosticSampler:
     def note(self, decision: Decision) -> bool:
         """Raise the rate where a decision asks for it; False when it does not. Never raises."""
         try:
-            asked = [directive(action) for action in decision.actions if action.name == SampleDiagnostics.action]
-            rates = [float(d.rate) for d in asked if isinstance(d, SampleDiagnostics)]
+            return self._note(decision)
         except Exception as error:
             tell("telemetry_failed", where="sampling", error=type(error).__name__)
             return False
+
+    def _note(self, decision: Decision) -> bool:
+        asked = [directive(action) for action in decision.actions if action.name == SampleDiagnostics.action]
+        rates = [float(d.rate) for d in asked if isinstance(d, SampleDiagnostics)]
         if not rates or decision.scope != "session":
             return False
         with self._lock:
@@ -75,7 +80,14 @@ class DiagnosticSampler:
         return max(self._rate, raised) if turn_id <= until else self._rate
 
     def is_picked(self, session_id: Any, turn_id: int, *, tenant: Any = "") -> bool:
-        """Tell whether to look closely at a turn."""
+        """Tell whether to look closely at a turn.
+
+        Raises
+        ------
+        TurnError
+            No turn has such an id.
+        """
+        check_number(turn_id, "turn_id")
         data, salt = turn_id.to_bytes(8, "little") + plain_bytes(session_id), salt_of(tenant, self._key)
         digest = blake2b(data, key=self._key, salt=salt, digest_size=8).digest()
         return int.from_bytes(digest, "little") < self.rate(session_id, turn_id, tenant=tenant) * 2.0**64

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from stabilitykit.decision import Decision, Receipt
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.context.appliers import insert_summary, reset_context, trim_context
 from stabilitykit.mitigations.directives import directive
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
@@ -27,7 +30,17 @@ APPLIERS: dict[str, Callable[[Sequence[Message], Any, Lent], Outcome]] = {
 def apply_decision(
     decision: Decision, messages: Sequence[Message], lent: Mapping[str, Any]
 ) -> tuple[list[Message], Receipt]:
-    """Apply a decision's text-level actions in their order; the receipt names those that acted."""
+    """Apply a decision's text-level actions in their order; the receipt names those that acted.
+
+    Raises
+    ------
+    UsageError
+        Something lent by a name that no action asks for.
+    """
+    known = [field.name for field in attrs.fields(Lent)]
+    unknown = sorted(set(lent) - set(known))
+    if unknown:
+        raise UsageError(f"no action asks for {', '.join(unknown)}; what a host may lend: {', '.join(known)}")
     host = Lent(**lent)
     now: Sequence[Message] = list(messages)
     done: list[str] = []

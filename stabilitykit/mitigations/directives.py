@@ -12,7 +12,6 @@ RefuseNew(retry_after_s=5.0)
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
@@ -60,7 +59,7 @@ def _is_valid(spec: ParamSpec, value: Any) -> bool:
         return isinstance(value, bool)
     if spec.kind in ("enum", "word"):
         return isinstance(value, str) and value in (spec.values or (value,))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and spec.lo <= value <= spec.hi and (spec.kind == "number" or value == int(value))
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 import attrs
@@ -27,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from stabilitykit.errors import UsageError
 from stabilitykit.kernels.mask_bits import EMPTY, KINDS, allowed_row, violation_kind
 from stabilitykit.kernels.mask_values import canonical_half
+from stabilitykit.mitigations.whole_numbers import whole_number
 
 __all__ = [
     "Repair",
@@ -71,7 +73,16 @@ def mask_rows(*, cached: int, rows: int, window: int = 0, sinks: int = 0, valid:
     valid
         Keys that may be seen at all, as bits; None: all. A query whose own key is not valid (padding) sees itself, for
         an empty row has no softmax.
+
+    Raises
+    ------
+    UsageError
+        A length that is no whole number from 0 on, or ``valid`` that is no whole number.
     """
+    cached, rows = whole_number(cached, "cached"), whole_number(rows, "rows")
+    window, sinks = whole_number(window, "window"), min(whole_number(sinks, "sinks"), cached + rows)
+    if valid is not None:
+        (valid,) = _rows([valid])
     found = (allowed_row(cached + r, window, sinks) for r in range(rows))
     if valid is None:
         return tuple(found)
@@ -88,7 +99,14 @@ def next_row(before: int, position: int, *, window: int = 0, sinks: int = 0) -> 
 def first_violation(
     rows: Sequence[int], *, cached: int, window: int = 0, sinks: int = 0, valid: int | None = None
 ) -> Violation | None:
-    """Name the first wrong cell of packed rows, None where all are right; rows of padding are not compared."""
+    """Name the first wrong cell of packed rows, None where all are right; rows of padding are not compared.
+
+    Raises
+    ------
+    UsageError
+        As ``mask_rows``, or rows that are no whole numbers.
+    """
+    rows = _rows(rows)
     wanted = mask_rows(cached=cached, rows=len(rows), window=window, sinks=sinks, valid=valid)
     for r, (row, want) in enumerate(zip(rows, wanted, strict=True)):
         position = cached + r
@@ -104,24 +122,62 @@ def first_violation(
 
 
 def pack(mask: ArrayLike) -> tuple[int, ...]:
-    """Pack a mask, bool[q, k], into one number a row."""
-    packed = np.packbits(np.asarray(mask, bool), axis=1, bitorder="little")
+    """Pack a mask, bool or whole numbers [q, k], into one number a row.
+
+    Raises
+    ------
+    UsageError
+        Not two dimensions; floats, for an additive 0 shows its key.
+    """
+    given = np.asarray(mask)
+    if given.ndim != 2 or given.dtype.kind not in "biu":
+        raise UsageError("a mask to pack is bool or whole numbers in two dimensions")
+    packed = np.packbits(given.astype(bool), axis=1, bitorder="little")
     return tuple(int.from_bytes(row.tobytes(), "little") for row in packed)
 
 
 def unpack(rows: Sequence[int], keys: int) -> NDArray[np.bool_]:
-    """Give packed rows as bool[q, k]."""
-    size = (keys + 7) // 8
+    """Give packed rows as bool[q, k].
+
+    Raises
+    ------
+    UsageError
+        Rows that are no whole numbers, or have more keys.
+    """
+    size, rows = (whole_number(keys, "keys") + 7) // 8, _rows(rows)
+    if any(row >> keys for row in rows):  # of a negative one something always is left
+        raise UsageError(f"a row has keys beyond the {keys} there are")
     octets = np.frombuffer(b"".join(row.to_bytes(size, "little") for row in rows), np.uint8).reshape(len(rows), size)
     return np.unpackbits(octets, axis=1, count=keys, bitorder="little").astype(bool)
+
+
+def _rows(given: Sequence[int]) -> list[int]:
+    try:
+        return [index(row) for row in given]
+    except TypeError:
+        raise UsageError("packed rows are whole numbers") from None
 
 
 def row_parity(mask: ArrayLike) -> NDArray[Any]:
     """Give the parity of each row, the exclusive or of its cells: kept when a mask is made, compared before its use.
 
     It sees every odd number of flips of one bit in a row; what it cannot see the other stages of ``repair_mask`` do.
+
+    Raises
+    ------
+    UsageError
+        A mask that is not two-dimensional, or of another number format.
     """
-    return np.asarray(np.bitwise_xor.reduce(_patterns(mask), axis=1))
+    return np.asarray(np.bitwise_xor.reduce(_patterns(_checked(mask)), axis=1))
+
+
+def _checked(mask: ArrayLike) -> NDArray[Any]:
+    given = np.asarray(mask)
+    if given.ndim != 2:
+        raise UsageError(f"a mask has two dimensions, not {given.ndim}")
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        raise UsageError(f"a mask is bool, whole numbers, float16, float32 or float64, not {given.dtype}")
+    return given
 
 
 def _patterns(mask: ArrayLike) -> NDArray[Any]:
@@ -204,7 +260,7 @@ def repair_mask(
     Raises
     ------
     UsageError
-        A mask that is not two-dimensional, or of another number format.
+        A mask that is not two-dimensional, or of another number format; lengths as ``mask_rows``.
 
     Examples
     --------
@@ -213,11 +269,7 @@ def repair_mask(
     >>> found.mask.tolist(), found.odd_cells, found.wrong_cells
     ([[1, 0, 0], [1, 1, 0], [1, 1, 1]], 1, 0)
     """
-    given = np.asarray(mask)
-    if given.ndim != 2:
-        raise UsageError(f"a mask has two dimensions, not {given.ndim}")
-    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
-        raise UsageError(f"a mask is bool, whole numbers, float16, float32 or float64, not {given.dtype}")
+    given, cached = _checked(mask), whole_number(cached, "cached")
     is_additive = given.dtype.kind == "f"
     rows, keys = len(given), cached + len(given)
     changed = 0

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.rotary import Rope, rotated
-from stabilitykit.mitigations.whole_numbers import whole_numbers
+from stabilitykit.mitigations.whole_numbers import whole_number, whole_numbers
 
 __all__ = ["Compensation", "StoredKeys", "compensate_positions", "kept_after_shift"]
 
@@ -96,10 +96,12 @@ def compensate_positions(
     Raises
     ------
     UsageError
-        A mode that does not exist, or positions that are no whole numbers.
+        A mode that does not exist, or positions and numbers of them that are no whole numbers, from 0 on.
     """
     if mode not in MODES:
         raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
+    n_sink, room = whole_number(n_sink, "n_sink"), whole_number(room, "room")
+    max_position = whole_number(max_position, "max_position")
     old = whole_numbers(kept, "positions").ravel()
     new = old if mode == "absolute" else np.arange(len(old), dtype=np.int64)
     why = _refusal(old, new, n_sink, max_position, is_mla, room)
@@ -142,7 +144,9 @@ def kept_after_shift(n_keep: int, n_left: int, n_discard: int) -> NDArray[np.int
     >>> set(compensate_positions(kept, n_sink=1).rotation[1:].tolist())
     {-1999}
     """
-    if min(n_keep, n_left, n_discard) < 0 or n_discard > n_left:
+    for number in (n_keep, n_left, n_discard):
+        whole_number(number, "each number of a shift")
+    if n_discard > n_left:
         raise UsageError(f"a shift of n_keep {n_keep}, n_left {n_left}, n_discard {n_discard} cannot be")
     return np.concatenate([np.arange(n_keep), np.arange(n_keep + n_discard, n_keep + n_left)]).astype(np.int64)
 
@@ -169,6 +173,8 @@ class StoredKeys:
     def of(cls, keys: ArrayLike) -> StoredKeys:
         """Store keys that were not turned since."""
         stored = np.asarray(keys)
+        if stored.ndim < 2:
+            raise UsageError("keys have at least two dimensions: one for each, and their components")
         return cls(stored, np.zeros(stored.shape[-2], np.int64))
 
     def keep(self, places: ArrayLike) -> StoredKeys:

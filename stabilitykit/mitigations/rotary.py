@@ -22,11 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stabilitykit.errors import UsageError
+from stabilitykit.mitigations.whole_numbers import whole_number, whole_numbers
 
 __all__ = ["Rope", "rotated"]
 
 Scaling = Literal["none", "linear", "ntk", "yarn", "llama3"]
 Layout = Literal["half", "interleaved"]
+_MOST_COMPONENTS = 1 << 16
+_GREATEST = 1e18
+"""Of any number of a configuration; what is computed with it must have a place in a float64."""
 
 
 @attrs.frozen
@@ -59,7 +63,7 @@ class Rope:
     Raises
     ------
     UsageError
-        An odd number of components, another layout or scaling, a factor below 1.
+        An odd number of components, another layout or scaling, a factor below 1, a number that no model has.
     """
 
     dim: int
@@ -75,8 +79,18 @@ class Rope:
     high_freq_factor: float = 4.0
 
     def __attrs_post_init__(self) -> None:
-        if self.dim < 2 or self.dim % 2:
+        dim = whole_number(self.dim, "dim")
+        if dim % 2 or not 2 <= dim <= _MOST_COMPONENTS:
             raise UsageError(f"a rotary embedding has an even number of components, not {self.dim}")
+        whole_number(self.original_max_position, "original_max_position", 1)
+        if self.length is not None:
+            whole_number(self.length, "length", 1)
+        for name in ("base", "factor", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _GREATEST:
+                raise UsageError(f"{name} must be a finite number above 0, not {str(value)[:40]}")
+        if not self.base > 1.0 or self.low_freq_factor == self.high_freq_factor:
+            raise UsageError("base must be above 1, and low_freq_factor another than high_freq_factor")
         for name, kinds in (("layout", get_args(Layout)), ("scaling", get_args(Scaling))):
             if getattr(self, name) not in kinds:
                 raise UsageError(f"{name} must be one of {', '.join(kinds)}, not {getattr(self, name)!r}")
@@ -148,7 +162,7 @@ def rotated(keys: ArrayLike, by: ArrayLike, rope: Rope) -> NDArray[Any]:
     Raises
     ------
     UsageError
-        Keys with fewer components than the rotary embedding has.
+        Keys with fewer components than the rotary embedding has, or turns that are no whole numbers, one for each.
 
     Examples
     --------
@@ -157,10 +171,15 @@ def rotated(keys: ArrayLike, by: ArrayLike, rope: Rope) -> NDArray[Any]:
     [[0.54, 0.841]]
     """
     given = np.asarray(keys)
+    if given.ndim < 2 or given.dtype.kind not in "biuf":
+        raise UsageError(f"keys are real numbers in at least two dimensions, not {given.dtype} in {given.ndim}")
     given = given if np.issubdtype(given.dtype, np.floating) else given.astype(np.float64)
     if given.shape[-1] < rope.dim:
         raise UsageError(f"keys of {given.shape[-1]} components, the rotary embedding has {rope.dim}")
-    by = np.broadcast_to(np.asarray(by, np.int64), (given.shape[-2],))
+    turns = whole_numbers(by, "turns")
+    if turns.shape not in ((), (1,), given.shape[-2:-1]):
+        raise UsageError(f"one turn for all or {given.shape[-2]}, not {turns.shape}")
+    by = np.broadcast_to(turns, given.shape[-2:-1])
     distances, place = np.unique(by, return_inverse=True)
     angles = distances[:, None] * rope.frequencies()
     cos, sin = np.cos(angles)[place], np.sin(angles)[place]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stabilitykit.errors import UsageError
 from stabilitykit.kernels.simhash import PERIOD, cosine_estimate, hash32, pool
 
 __all__ = ["BITS", "signature", "similarity"]
@@ -36,9 +37,17 @@ def signature(vectors: ArrayLike) -> bytes:
     -------
     bytes
         32 a layer; b"" where a vector is all zero or not finite, for it has no direction.
+
+    Raises
+    ------
+    UsageError
+        No numbers, or rows of different lengths.
     """
     with np.errstate(over="ignore"):
-        given = np.atleast_2d(np.asarray(vectors, np.float32)).astype(np.float64)
+        try:
+            given = np.atleast_2d(np.asarray(vectors, np.float32)).astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError("vectors are rows of numbers, all of one length") from None
         squares = np.sum(given * given, axis=1)
     if given.ndim != 2 or not np.all((squares > 0) & np.isfinite(squares)):
         return b""

@@ -17,7 +17,7 @@ import struct
 import zlib
 from typing import Any
 
-from stabilitykit.errors import BlobError
+from stabilitykit.errors import BlobError, UsageError
 from stabilitykit.kernels.simhash import VERSION as PLANES
 from stabilitykit.mitigations.snapshots import Packed, Plain, SnapshotRing, unpacked
 
@@ -66,7 +66,7 @@ def restore_ring(blob: bytes) -> SnapshotRing:
     try:
         ring = _ring(json.loads(zlib.decompress(body)))
         _check(ring)
-    except (zlib.error, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (zlib.error, ValueError, KeyError, TypeError, OverflowError, RecursionError, UsageError) as error:
         raise BlobError(f"its contents are no ring of snapshots ({type(error).__name__})") from None
     return ring
 

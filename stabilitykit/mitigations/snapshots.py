@@ -21,8 +21,9 @@ import json
 import math
 import zlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import attrs
 from numpy.typing import ArrayLike
@@ -31,6 +32,7 @@ from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.directives import RollbackSnapshot
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
 from stabilitykit.mitigations.signature import signature, similarity
+from stabilitykit.mitigations.whole_numbers import whole_number
 
 __all__ = ["Packed", "Plain", "Snapshot", "SnapshotRing", "rollback_snapshot", "unpacked"]
 
@@ -106,9 +108,8 @@ class SnapshotRing:
     """
 
     def __init__(self, keep: int = 8, max_bytes: int = 1 << 20) -> None:
-        if keep < 1 or max_bytes < 1:
-            raise UsageError("a ring keeps at least one snapshot, in at least one byte")
-        self.keep, self.max_bytes = keep, max_bytes
+        self.keep = whole_number(keep, "keep, the snapshots of a ring,", 1)
+        self.max_bytes = whole_number(max_bytes, "max_bytes", 1)
         self.newest: Plain | None = None
         self.older: deque[Packed] = deque()
         self.last = -1
@@ -140,9 +141,11 @@ class SnapshotRing:
         Raises
         ------
         UsageError
-            Messages that are not JSON; nothing has changed.
+            Messages that are not JSON, a turn id or a state of another kind, vectors that are none; nothing has
+            changed.
         """
-        fresh = Plain(turn_id, tuple(map(_text, messages)), state, signature(vectors))
+        turn_id = whole_number(turn_id, "turn_id")
+        fresh = Plain(turn_id, _texts(messages), _octets(state), signature(vectors))
         self.forget_from(turn_id)
         self.last = turn_id
         if fresh.nbytes > self.max_bytes:
@@ -156,6 +159,7 @@ class SnapshotRing:
 
     def back(self, turns: int = 1) -> Snapshot | None:
         """Give the latest snapshot that is at least so many turns before the last one taken; None: not kept."""
+        turns = whole_number(turns, "turns")
         one, older = self.newest, list(self.older)
         while one is not None and one.turn_id > self.last - turns:
             one = unpacked(older.pop(), one) if older else None
@@ -163,6 +167,7 @@ class SnapshotRing:
 
     def forget_from(self, turn_id: int) -> None:
         """Drop the snapshots of a turn and of all later ones."""
+        turn_id = whole_number(turn_id, "turn_id")
         while self.newest is not None and self.newest.turn_id >= turn_id:
             self.newest = unpacked(self.older.pop(), self.newest) if self.older else None
         self.last = self.newest.turn_id if self.newest else -1
@@ -187,14 +192,26 @@ def rollback_snapshot(messages: Sequence[Message], asked: RollbackSnapshot, host
     return Outcome(found.messages, True, details)
 
 
-def _text(message: Message) -> str:
+def _texts(messages: Any) -> tuple[str, ...]:
+    if not isinstance(messages, Sequence):
+        raise UsageError("messages are a list")
+    return tuple(map(_text, messages))
+
+
+def _octets(state: Any) -> bytes:
+    if not isinstance(state, bytes | bytearray | memoryview):
+        raise UsageError("a state is bytes")
+    return bytes(state)
+
+
+def _text(message: Any) -> str:
     try:
         text = json.dumps(message)
-        if json.loads(text) == message:
+        if isinstance(message, Mapping) and json.loads(text) == message:
             return text
     except (TypeError, ValueError, RecursionError):
         pass
-    raise UsageError("a message holds values that are not JSON")
+    raise UsageError("a message is not JSON: an object of plain values")
 
 
 def _packed(older: Plain, newer: Plain) -> Packed:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from operator import index
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stabilitykit.errors import UsageError
 
-__all__ = ["whole_numbers"]
+__all__ = ["whole_number", "whole_numbers"]
 
 
 def whole_numbers(given: ArrayLike, what: str) -> NDArray[np.int64]:
@@ -33,3 +36,26 @@ def whole_numbers(given: ArrayLike, what: str) -> NDArray[np.int64]:
     if found.size and (found.dtype.kind not in "iu" or found.max() > np.iinfo(np.int64).max):
         raise UsageError(f"{what} are whole numbers of 64 bits")
     return found.astype(np.int64)
+
+
+def whole_number(given: Any, what: str, least: int = 0) -> int:
+    """Read one whole number of any integer type.
+
+    Raises
+    ------
+    UsageError
+        Another number, True among them, one below ``least``, or beyond 64 bits.
+
+    Examples
+    --------
+    >>> whole_number(True, "n_sink")
+    Traceback (most recent call last):
+    stabilitykit.errors.UsageError: n_sink is a whole number from 0 on, not True
+    """
+    try:
+        found = index(given)
+    except TypeError:
+        found = least - 1
+    if isinstance(given, bool | np.bool) or not least <= found < 1 << 63:
+        raise UsageError(f"{what} is a whole number from {least} on, not {str(given)[:40]}")
+    return found

@@ -7,12 +7,14 @@ from typing import Any
 
 import attrs
 
-from stabilitykit.engine.identity import plain_bytes, salt_of
+from stabilitykit.engine.identity import check_key, plain_bytes, salt_of
 from stabilitykit.errors import UsageError
 
-__all__ = ["CONTROL", "TREATMENT", "Arms"]
+__all__ = ["CONTROL", "GREATEST", "TREATMENT", "Arms"]
 
 CONTROL, TREATMENT = "control", "treatment"
+GREATEST = 1e100
+"""Of a finding: the squares of greater ones have no place in a float64."""
 
 
 @attrs.frozen
@@ -40,8 +42,7 @@ class Arms:
     share: float = 0.5
 
     def __attrs_post_init__(self) -> None:
-        if not 0 < len(self.key) <= 64:
-            raise UsageError("a key has 1 to 64 bytes")
+        check_key(self.key)
         if not 0.0 <= self.share <= 1.0:
             raise UsageError(f"a share is in [0, 1], not {self.share!r}")
 

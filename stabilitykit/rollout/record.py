@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Any, Literal
 from stabilitykit.decision import Decision, Receipt
 from stabilitykit.engine import Engine
 from stabilitykit.engine.identity import hashed
+from stabilitykit.errors import UsageError
+from stabilitykit.integrations.appending import append_line, end_torn_line
 from stabilitykit.integrations.telling import tell
-from stabilitykit.rollout.arms import CONTROL, TREATMENT, Arms
+from stabilitykit.rollout.arms import CONTROL, GREATEST, TREATMENT, Arms
 from stabilitykit.turn import Turn
 
 __all__ = ["Rollout"]
@@ -36,6 +37,13 @@ class Rollout:
         The draw, and the key of the hashes.
     mode
         ``shadow`` or ``ab``.
+
+    Raises
+    ------
+    UsageError
+        Another mode.
+    OSError
+        The record cannot be opened.
 
     Examples
     --------
@@ -60,9 +68,12 @@ class Rollout:
         *,
         mode: Literal["shadow", "ab"],
     ) -> None:
+        if mode not in ("shadow", "ab"):
+            raise UsageError(f"mode is shadow or ab, not {mode!r}")
         self._engines = {CONTROL: control, TREATMENT: treatment}
         self._arms, self._mode = arms, mode
-        self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115 - closed by `close`
+        self._file = Path(path).open("a+b", buffering=0)  # noqa: SIM115 - closed by `close`
+        self._is_whole = False  # whether the last line is known to have its end
         packs = {arm: engine.pack.fingerprint for arm, engine in self._engines.items()}
         self._write({"kind": "rollout", "mode": mode, "share": arms.share, "packs": packs})
 
@@ -106,7 +117,7 @@ class Rollout:
             Whether the turn was good; None: nobody knows.
         tags
             Further findings by name: a bool (``reference_error``, ``out_of_memory``) is compared as a share of
-            conversations, a number (``depth``) as a mean.
+            conversations, a number (``depth``) as a mean; beyond 1e100 it is none.
         """
         try:
             arm = self._arms.of(decision.session_id, tenant=decision.tenant) if self._mode == "ab" else CONTROL
@@ -134,8 +145,12 @@ class Rollout:
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(entry, allow_nan=False).encode() + b"\n")
+            if not self._is_whole:
+                end_torn_line(self._file.fileno())
+                self._is_whole = True
+            append_line(self._file.fileno(), json.dumps(entry, allow_nan=False).encode() + b"\n")
         except (OSError, ValueError, TypeError) as error:
+            self._is_whole = False
             tell("rollout_record_failed", error=type(error).__name__)
 
 
@@ -151,6 +166,6 @@ def _names(applied: Receipt | Sequence[str] | str) -> list[str]:
 
 def _is_finite(value: Any) -> bool:
     try:
-        return isinstance(value, bool) or (isinstance(value, int | float) and math.isfinite(value))
+        return isinstance(value, int | float) and abs(float(value)) <= GREATEST
     except OverflowError:  # a whole number that no double holds
         return False

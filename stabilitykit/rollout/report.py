@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from stabilitykit.errors import RecordError
-from stabilitykit.rollout.arms import CONTROL, TREATMENT
+from stabilitykit.rollout.arms import CONTROL, GREATEST, TREATMENT
 from stabilitykit.rollout.compare import (
     Difference,
     fisher_exact,
@@ -33,18 +33,25 @@ from stabilitykit.rollout.compare import (
 __all__ = ["Arm", "Comparison", "Report", "read_report"]
 
 ARMS = (CONTROL, TREATMENT)
+_LONGEST = 1 << 20
+_BEGINNING = b'{"kind": "'
+"""Of every line that a ``Rollout`` writes."""
 FAILED = "not ok"
 """The comparison that the verdict is made of: conversations with at least one turn that was not ok."""
 
 
 @attrs.define
 class Arm:
-    """What one arm decided: conversations, turns, states and actions; of bad turns, how many it acted on."""
+    """What one arm decided: conversations, turns, states and actions; of bad turns, how many it acted on.
+
+    ``applied`` counts the actions that the host carried out, by its receipts.
+    """
 
     sessions: set[str] = attrs.field(factory=set)
     turns: int = 0
     states: Counter[str] = attrs.field(factory=Counter)
     actions: Counter[str] = attrs.field(factory=Counter)
+    applied: Counter[str] = attrs.field(factory=Counter)
     acted: set[str] = attrs.field(factory=set)
     acted_turns: set[tuple[str, int]] = attrs.field(factory=set)
     bad: int = 0
@@ -85,7 +92,7 @@ class Comparison:
 
 @attrs.frozen
 class Report:
-    """The whole rollout."""
+    """The whole rollout; ``torn_lines`` were cut off by a crash or a full disk, and are not counted."""
 
     mode: str
     arms: Mapping[str, Arm]
@@ -94,13 +101,14 @@ class Report:
     paired_p: float
     comparisons: tuple[Comparison, ...]
     alpha: float
+    torn_lines: int = 0
 
     @property
     def verdict(self) -> str:
         """How the treatment did: ``better``, ``worse``, ``no difference shown``; ``shadow`` or ``no outcomes``."""
         if self.mode == "shadow":
             return "shadow"
-        main = next((c for c in self.comparisons if c.name == FAILED), None)
+        main = next((c for c in self.comparisons if (c.name, c.kind) == (FAILED, "share")), None)
         if main is None:
             return "no outcomes"
         if not main.corrected_p < self.alpha:
@@ -109,7 +117,7 @@ class Report:
 
 
 def read_report(path: str | os.PathLike[str], *, alpha: float = 0.05) -> Report:
-    """Read and count a record.
+    """Read and count a record; a line that a crash or a full disk has torn is left out.
 
     Raises
     ------
@@ -118,8 +126,11 @@ def read_report(path: str | os.PathLike[str], *, alpha: float = 0.05) -> Report:
     """
     arms = {arm: Arm() for arm in ARMS}
     seen: dict[str, dict[str, dict[str, list[float]]]] = {arm: defaultdict(lambda: defaultdict(list)) for arm in ARMS}
-    mode, turns, differing = "", 0, 0
+    mode, turns, differing, torn = "", 0, 0, 0
     for place, line in _lines(path):
+        if line is None:
+            torn += 1
+            continue
         try:
             if line["kind"] == "rollout":
                 if mode not in ("", line["mode"]):
@@ -130,6 +141,7 @@ def read_report(path: str | os.PathLike[str], *, alpha: float = 0.05) -> Report:
                 differing += _count_turn(arms, line)
             else:
                 _count_outcome(seen[line["arm"]], line)
+                arms[line["arm"]].applied.update(line["applied"])
                 if line["ok"] is False:
                     _count_bad([arms[line["arm"]]] if mode == "ab" else [*arms.values()], line)
         except (KeyError, TypeError, AttributeError) as error:
@@ -139,24 +151,37 @@ def read_report(path: str | os.PathLike[str], *, alpha: float = 0.05) -> Report:
     only = [len(arms[a].acted - arms[b].acted) for a, b in ((CONTROL, TREATMENT), (TREATMENT, CONTROL))]
     paired = mcnemar_exact(*only) if mode == "shadow" else math.nan
     comparisons = _compare(seen[CONTROL], seen[TREATMENT], alpha) if mode == "ab" else ()
-    return Report(mode, arms, turns, differing, paired, comparisons, alpha)
+    return Report(mode, arms, turns, differing, paired, comparisons, alpha, torn)
 
 
-def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise RecordError(f"{os.fspath(path)}: {error.strerror or type(error).__name__}") from None
-    lines = data.split(b"\n")
-    for number, text in enumerate(lines[:-1], 1):  # what stands after the last line break was cut off by a crash
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    for number, text in enumerate(_texts(path), 1):
         place = f"{os.fspath(path)}:{number}"
+        if len(text) > _LONGEST:
+            raise RecordError(f"{place}: a line of more than 1 MiB")
+        if not text:  # two that wrote at once both ended a torn one
+            continue
         try:
             line = json.loads(text)
         except (ValueError, RecursionError):
+            if text.startswith(_BEGINNING) or _BEGINNING.startswith(text):
+                yield place, None
+                continue
             raise RecordError(f"{place}: no JSON") from None
         if not isinstance(line, dict):
             raise RecordError(f"{place}: no JSON object")
         yield place, line
+
+
+def _texts(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    try:
+        with Path(path).open("rb") as file:
+            while text := file.readline(_LONGEST + 1):
+                if not text.endswith(b"\n") and len(text) <= _LONGEST:
+                    return  # cut off by a crash
+                yield text.removesuffix(b"\n")
+    except OSError as error:
+        raise RecordError(f"{os.fspath(path)}: {error.strerror or type(error).__name__}") from None
 
 
 def _count_turn(arms: Mapping[str, Arm], line: Mapping[str, Any]) -> bool:
@@ -184,6 +209,8 @@ def _count_outcome(seen: dict[str, dict[str, list[float]]], line: Mapping[str, A
     if line["ok"] is not None:
         findings[FAILED] = not line["ok"]
     for name, value in findings.items():
+        if not isinstance(value, int | float) or not abs(value) <= GREATEST:
+            raise TypeError("a finding that is no number")
         kind = "share" if isinstance(value, bool) else "mean"
         seen[f"{kind} {name}"][line["session"]].append(float(value))
 

@@ -11,8 +11,8 @@ PRODUCERS: Mapping[str, tuple[str, ...]] = {
     "openai": (
         "ttft_ms", "itl_ms", "tpot_ms", "rt_ms", "queue_ms", "prefill_ms", "decode_tokens_per_s", "stream_age_ms",
         "sent_tokens", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "session_tokens",
-        "context_window_tokens", "finish_reason", "error", "http_status", "is_history_truncated", "pending_requests",
-        "top_token_ids", "top_logprobs", "output_token_ids",
+        "context_window_tokens", "user_questions", "finish_reason", "error", "http_status", "is_history_truncated",
+        "pending_requests", "top_token_ids", "top_logprobs", "output_token_ids",
     ),
     "logs": ("prefix_hit_ratio", "kv_usage_ratio", "kv_used_tokens", "generated_tokens_per_s", "preemptions_count",
              "running_requests", "waiting_requests"),

@@ -15,6 +15,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import index
 from typing import Literal
 
 import attrs
@@ -121,8 +122,10 @@ class BlockTracker:
         clock: Literal["requests", "seconds"] = "requests",
         capacity: int = 1 << 20,
     ) -> None:
-        if method not in METHODS or clock not in ("requests", "seconds") or not window > 0 or capacity < 1:
-            raise UsageError(f"method must be one of {', '.join(METHODS)}, window and capacity above 0")
+        if method not in METHODS or clock not in ("requests", "seconds"):
+            raise UsageError(f"method must be one of {', '.join(METHODS)}, clock requests or seconds")
+        if not 0 < window < math.inf or not 0 <= lag < math.inf or not 1 <= capacity < math.inf:
+            raise UsageError("window and capacity must be above 0, lag from 0 on, all finite")
         if method == "calibrated" and clock != "requests":
             raise UsageError("the map of `calibrated` was measured in requests")
         self.backwards = 0
@@ -150,18 +153,25 @@ class BlockTracker:
         at
             Time in s, when ``clock`` is ``seconds``.
         sizes
-            Bytes of each block; without them all count alike.
+            Bytes of each block, from 0 on; without them all count alike.
 
         Returns
         -------
         BlockReport or None
-            None when the clock ran backwards: nothing was noted.
+            None when the clock ran backwards, or told no finite time: nothing was noted.
+
+        Raises
+        ------
+        UsageError
+            Ids that are no whole numbers, or other than one size a block. Nothing was noted.
         """
         ids = signed_ids(block_ids)
         given: list[int] = ids.tolist()
+        if sizes is not None and (len(sizes) != len(given) or not all(0 <= size < math.inf for size in sizes)):
+            raise UsageError("sizes are one finite number from 0 on for each block")
         weight = dict(zip(given, sizes, strict=True)) if sizes is not None else {}
         now = self._now + 1.0 if self._clock == "requests" else float(math.nan if at is None else at)
-        if not now >= self._now:
+        if not (math.isfinite(now) and now >= self._now):
             self.backwards += 1
             return None
         self._now = now
@@ -278,8 +288,15 @@ def prefix_blocks(token_ids: Iterable[int], block_tokens: int = 16) -> list[int]
     -------
     list of int
         Signed 64-bit ids. Equal ids mean equal prefixes, but for a collision of a 64-bit hash.
+
+    Raises
+    ------
+    UsageError
+        Tokens that are no whole numbers, or blocks without tokens.
     """
-    tokens = np.fromiter(token_ids, np.int64)
+    if index(block_tokens) < 1:
+        raise UsageError("block_tokens is a whole number from 1 on")
+    tokens = signed_ids(token_ids)
     chain = hashlib.blake2b(digest_size=8)
     named = []
     for end in range(block_tokens, len(tokens) + 1, block_tokens):

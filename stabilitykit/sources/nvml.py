@@ -9,8 +9,8 @@ NVML                             signal                 remark
 ===============================  =====================  =======================================================
 
 A sensor that a card does not have, that fails, or that gives a value outside its signal's domain, is not in the sample;
-a card that fails at the start is left out, the others keep their numbers. Call it from a timer of the host's, every
-five seconds or faster, and hand what it gives to the engine:
+a card that gives nothing is left out and asked for anew the next time, the others keep their numbers. Call it from a
+timer of the host's, every five seconds or faster, and hand what it gives to the engine:
 
     with GpuMonitor() as gpus:
         for sample in gpus.samples():
@@ -60,13 +60,9 @@ class GpuMonitor:
             count = self._nvml.nvmlDeviceGetCount()
         except Exception as error:
             raise UsageError(f"no GPU can be read: {error}") from None
+        self._count = count
         self._handles: dict[int, Any] = {}
-        failed = None
-        for number in range(count):
-            try:
-                self._handles[number] = self._nvml.nvmlDeviceGetHandleByIndex(number)
-            except Exception as error:
-                failed = error
+        failed = self._look()
         if failed is not None and not self._handles:
             self.close()
             raise UsageError(f"no GPU can be read: {failed}")
@@ -86,12 +82,26 @@ class GpuMonitor:
 
     def samples(self) -> list[Sample]:
         """Give one sample of each GPU that tells anything now, named ``gpu-<number>``."""
+        self._look()
         found = []
-        for number, handle in self._handles.items():
+        for number, handle in sorted(self._handles.items()):
             signals = self._signals(handle)
             if signals:
                 found.append(Sample(device=f"gpu-{number}", timestamp_s=self._clock(), signals=signals))
+            else:
+                del self._handles[number]  # a card that was reset needs a new one
         return found
+
+    def _look(self) -> Exception | None:
+        """Ask for the handles that are missing; gives the last failure."""
+        failed = None
+        for number in range(self._count):
+            if number not in self._handles:
+                try:
+                    self._handles[number] = self._nvml.nvmlDeviceGetHandleByIndex(number)
+                except Exception as error:
+                    failed = error
+        return failed
 
     def _signals(self, handle: Any) -> dict[str, float]:
         nvml = self._nvml

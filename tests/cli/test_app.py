@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import importlib.abc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +100,38 @@ def test_interrupted(run, monkeypatch):
     ran = run("health", "http://127.0.0.1:9")
     assert (ran.code, ran.err) == (130, "stabilitykit: interrupted\n")
     assert "130 interrupted" in run("--help").out
+
+
+def ended(command, **how):
+    """Give exit code and stderr of a command line in a shell of its own."""
+    line = f"{sys.executable} -c 'from stabilitykit.cli import main; raise SystemExit(main())' {command}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, **how)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_no_error_of_ours():
+    """One line says so."""
+    assert ended("signals > /dev/full") == (2, "stabilitykit: No space left on device\n")
+
+
+def test_closed_streams():
+    """Where nobody listens nothing is said, and nothing breaks."""
+    assert ended("rules codes >&-") == (0, "")
+    assert ended("rules codes >&- 2>&-") == (0, "")
+    assert ended("check nothing.yaml >&-")[0] == 2
+
+
+def test_interrupted_while_it_loads(monkeypatch, capsys):
+    """Ctrl-C before anything has begun is one word too."""
+    name = "stabilitykit.cli.app"
+
+    class Loading(importlib.abc.MetaPathFinder):
+        def find_spec(self, fullname, path, target=None):
+            if fullname == name:
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Loading(), *sys.meta_path])
+    assert main(["signals"]) == 130
+    assert capsys.readouterr().err == "stabilitykit: interrupted\n"

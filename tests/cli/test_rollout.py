@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stabilitykit import Engine, Turn
@@ -12,10 +14,12 @@ from tests.rollout.test_report import trial, write
 @pytest.mark.capability("issue 5 §6: `stabilitykit rollout report FILE`: table, verdict, sample-size hint, --json")
 def test_better(run, tmp_path):
     """The table has a row for each finding, the verdict is the last line, and JSON holds the same numbers."""
-    file = write(tmp_path / "r.jsonl", *trial(1, 300, (0.25, 0.08)))
+    acted = {"kind": "outcome", "session": "control-1", "turn": 7, "arm": "control", "ok": None, "tags": {}}
+    file = write(tmp_path / "r.jsonl", *trial(1, 300, (0.25, 0.08)), {**acted, "applied": ["throttle"]})
     ran = run("rollout", "report", file)
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "verdict: the treatment is better")
     assert "reference_error (share)" in ran.out
+    assert re.search(r"carried out throttle\W+1\W+0", ran.out)
     (told,) = run("rollout", "report", file, "--json").records
     assert (told["verdict"], told["mode"]) == ("better", "ab")
     first = told["outcomes"][0]

@@ -16,7 +16,7 @@ from stabilitykit.detectors.trace import Instance, compiled_kernel
 from stabilitykit.kernels.compile import is_available
 from stabilitykit.signals import CATALOGUE, DetectorSpec, Weights
 
-PROBE = {"centre": 9, "features": 8, "means": 8, "now": 9, "before": 9, "product": 9}
+PROBE = {"centre": 9, "features": 10, "means": 10, "now": 9, "before": 9, "product": 9}
 MODELS = {
     "drift": Weights(
         "", {"bias": np.zeros(1), "threshold": np.full(1, 0.5)} | {k: np.linspace(-1, 2, n) for k, n in PROBE.items()}

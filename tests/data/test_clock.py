@@ -8,6 +8,7 @@ import pytest
 from benchmarks.subjects import clock
 
 
+@pytest.mark.capability("issue 6: clock: at most 110 ns at 50 ppm, 50 ns of jitter and 100 ms, beside every reference")
 @pytest.mark.capability("issue 3 §1: clock error at 50 ppm and 50 ns of jitter is at most 110 ns; one table of methods")
 def test_errors_of_all_methods(monkeypatch):
     """Ours is beside numpy's regression and far below the source's; with offsets permuted it knows nothing."""

@@ -51,7 +51,7 @@ def test_the_references_are_caches(trace):
 def test_survival_is_the_sketch(trace):
     """With a history of everything the policy hits what the sketch hits, within a few per cent."""
     sketch = survival_sketch(trace.blocks, trace.starts, trace.partial, trace.distinct, CAP).sum()
-    ours = hits_of(trace, "survival", CAP, ghosts=trace.distinct).sum()
+    ours = hits_of(trace, "survival", CAP, ghosts=trace.distinct, classes="uses", prior=50.0).sum()
     assert ours == pytest.approx(sketch, rel=0.06)
 
 

@@ -17,6 +17,7 @@ def line(found, of, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.capability("issue 6: GPU runs: no trip in order, ten injected ramps called within 15 s, all lines")
 @pytest.mark.capability(
     "issue 3 §1: no GPU rule trips on real runs in order; ten injected ramps are called within 15 s"
 )

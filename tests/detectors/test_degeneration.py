@@ -182,12 +182,13 @@ def test_machine_code_is_the_plain_kernel():
     check_compiled(DEGENERATION, [*turns, *turns[:3]])
 
 
-@pytest.mark.capability("issue 6 §1: degeneration: no false call in the recorded ordinary answers of a real model")
+@pytest.mark.capability("issue 6 §1: degeneration: no false call in 1,000 ordinary answers of a real model")
 def test_ordinary_answers_are_not_called():
-    """Hundreds of answers at temperature 0.7: what is called loops by a brute-force rule too, and most are sound."""
+    """A thousand and more at temperature 0.7: what is called loops by a brute-force rule too, and most are sound."""
     answers = ordinary()
     sound = [a for a in answers if not a.is_bad]
-    assert len(sound) > 0.9 * len(answers) > 300
+    assert len(sound) > 0.9 * len(answers)
+    assert len(sound) >= 1000
     assert sum(ours(a) for a in sound) == 0
     assert sum(ours(a) for a in answers) >= 1
 
@@ -203,8 +204,6 @@ def test_the_brute_force_rule_knows_a_loop():
 def test_answers_of_broken_servers_are_called(shared_data):
     """The accuracy subject reaches its targets of recall and false calls; with permuted labels both are alike."""
     report = run(shared_data)
-    reached = {t.what: t.is_met for t in report.targets}
-    assert reached["recall on answers of broken servers"]
-    assert reached["false calls in 1,000 ordinary answers"]
+    assert [t.what for t in report.targets if not t.is_met] == []
     chance = next(x for x in report.lines if x.kind == "check").figures
     assert abs(chance["recall"] - chance["false calls in 1,000"] / 1000) < 0.02

@@ -19,8 +19,8 @@ def model(seed, dim=3, is_linear=True, **changed):
     rng = np.random.default_rng(seed)
     arrays = {
         "centre": rng.normal(size=dim) * 0.1,
-        "features": rng.normal(size=8),
-        "means": rng.uniform(0, 3, size=8),
+        "features": rng.normal(size=10),
+        "means": rng.uniform(0, 3, size=10),
         "bias": rng.normal(size=1),
         "threshold": np.array([0.4]),
     }
@@ -33,7 +33,7 @@ def one_feature(name, dim=2):
     """Give a model whose logit is one feature."""
     features = np.array([float(n == name) for n in FEATURES])
     zero, half = np.zeros(1), np.full(1, 0.5)
-    arrays = {"features": features, "means": np.full(8, -1.0), "bias": zero, "threshold": half}
+    arrays = {"features": features, "means": np.full(10, -1.0), "bias": zero, "threshold": half}
     return Weights("", {"centre": np.zeros(dim), **arrays})
 
 
@@ -49,7 +49,10 @@ vectors = st.one_of(
     st.sampled_from([[0.0] * 3, [math.nan, 1.0, 1.0], [math.inf, 1.0, 1.0], [1.0, 2.0], [3e38, -3e38, 3e38]]),
 )
 counts = st.one_of(st.none(), st.integers(0, 3000).map(float))
-rows = st.lists(st.fixed_dictionaries({"input": vectors, "prompt": counts, "answer": counts}), max_size=15)
+marks = st.one_of(st.none(), st.integers(0, 3).map(float))
+rows = st.lists(
+    st.fixed_dictionaries({"input": vectors, "prompt": counts, "answer": counts, "questions": marks}), max_size=15
+)
 use = st.builds(lambda s, f: {"dim": 3, "model": model(s, is_linear=f)}, st.integers(0, 99), st.booleans())
 
 
@@ -93,6 +96,13 @@ def test_tokens_of_a_message_are_the_growth_of_the_prompt():
     assert feature("answer", rows)[1:] == pytest.approx([math.log(61), math.log(11)])
 
 
+def test_question_marks_are_told_or_their_mean():
+    """A message asks or does not, however often; one of an unknown number counts as the mean, -1."""
+    rows = [{"input": v, "questions": q} for v, q in [([1, 0], 2), ([1, 1], 0), ([0, 1], None), ([1, 0], 1)]]
+    assert feature("asks", rows)[1:] == pytest.approx([0.0, -1.0, 1.0])
+    assert feature("asked_before", rows)[1:] == pytest.approx([1.0, 0.0, -1.0])
+
+
 def test_a_cut_history_is_no_length():
     """A prompt that shrank says nothing of the message."""
     rows = [{"input": [1, 0], "prompt": 500, "answer": 60}, {"input": [1, 1], "prompt": 90, "answer": 10}]
@@ -121,7 +131,7 @@ def test_unusable_vector_changes_nothing(bad):
     ("arrays", "wrong"),
     [
         ({"centre": np.zeros(4)}, "needs `centre` of 3"),
-        ({"features": np.zeros(7)}, "needs `features` of 8"),
+        ({"features": np.zeros(7)}, "needs `features` of 10"),
         ({"product": np.zeros(2)}, "needs `product` of 3"),
         ({"bias": np.array(["a"])}, "needs `bias` of 1"),
         ({"threshold": np.array([1.0])}, "no probability"),
@@ -136,6 +146,6 @@ def test_a_model_of_another_kind_is_refused(arrays, wrong):
 
 @pytest.mark.capability("issue 3 §1: a probe of 384 dimensions keeps at most 5 KB a session")
 def test_memory_of_a_session():
-    """Two vectors and the mean of the topic, in float32, and eight numbers."""
+    """Two vectors and the mean of the topic, in float32, and nine numbers."""
     instance = Instance(DRIFT_PROBE, {"model": model(0, 384)} | {"dim": 384})
     assert sum(block.nbytes for block in instance.memory) <= 5000

@@ -80,6 +80,9 @@ class Session:
 class Rollbacks(RuleBasedStateMachine):
     """Several sessions of one engine, with rings, and a host that copies and replays."""
 
+    done = 0
+    """Rollbacks of one turn or more, in all histories: random steps that never go back would show nothing."""
+
     @initialize()
     def start(self):
         """Begin with nothing."""
@@ -87,18 +90,21 @@ class Rollbacks(RuleBasedStateMachine):
         self.sessions = {name: Session() for name in "abc"}
         self.rings = {name: SessionSnapshots(self.engine, name, ring=SnapshotRing(KEEP)) for name in "abc"}
 
-    @rule(name=NAMES, fields=turns(), edit=st.integers(0, 5))
-    def evaluate(self, name, fields, edit):
-        """Take a turn; the host adds to the conversation, edits it or drops from it."""
+    @rule(name=NAMES, steps=st.lists(st.tuples(turns(), st.integers(0, 5), st.booleans()), min_size=1, max_size=4))
+    def evaluate(self, name, steps):
+        """Take turns; the host adds to the conversation, edits it or drops from it, and may take a snapshot of each."""
         session = self.sessions[name]
-        turn = Turn(session_id=name, **fields)
-        self.engine.evaluate(turn)
-        session.turns.append(turn)
-        if edit == 0 and session.chat:
-            session.chat[-1]["content"] += "!"
-        elif edit == 1:
-            del session.chat[1:3]
-        session.chat.append({"role": "user", "content": f"turn {len(session.turns)}"})
+        for fields, edit, is_taken in steps:
+            turn = Turn(session_id=name, **fields)
+            self.engine.evaluate(turn)
+            session.turns.append(turn)
+            if edit == 0 and session.chat:
+                session.chat[-1]["content"] += "!"
+            elif edit == 1:
+                del session.chat[1:3]
+            session.chat.append({"role": "user", "content": f"turn {len(session.turns)}"})
+            if is_taken:
+                self.take(name)
 
     @rule(name=NAMES)
     def take(self, name):
@@ -114,7 +120,7 @@ class Rollbacks(RuleBasedStateMachine):
         session.kept.append((session.last, copy.deepcopy(session.chat), len(session.turns)))
         session.kept = session.kept[-KEEP:]
 
-    @rule(name=NAMES, turns=st.integers(0, 4))
+    @rule(name=NAMES, turns=st.sampled_from([1, 2, 0, 4]))
     def roll_back(self, name, turns):
         """Go back: the text is the copy, the engine what a new one is after the turns that are left."""
         session = self.sessions[name]
@@ -124,12 +130,17 @@ class Rollbacks(RuleBasedStateMachine):
                 self.rings[name].rollback(turns)
             return
         session.chat = self.rings[name].rollback(turns)
+        Rollbacks.done += turns > 0
         assert session.chat == found[1]
         session.last, session.turns = found[0], session.turns[: found[2]]
         session.kept = [one for one in session.kept if one[0] <= found[0]]
         self.compare(name)
 
-    @rule(name=NAMES)
+    def teardown(self):
+        """Compare every session at the end."""
+        for name in self.sessions:
+            self.compare(name)
+
     def compare(self, name):
         """Compare the session's bytes, and a further turn, with those of a new engine."""
         session = self.sessions[name]
@@ -147,8 +158,9 @@ class Rollbacks(RuleBasedStateMachine):
 def test_random_interleavings():
     """A hundred histories of forty steps over three sessions, against deep copies and a new engine each time."""
     settings = hypothesis.settings(stateful_step_count=40, max_examples=100)
+    Rollbacks.done = 0
     hypothesis.stateful.run_state_machine_as_test(Rollbacks, settings=settings)
-    assert issubclass(Rollbacks, RuleBasedStateMachine)
+    assert Rollbacks.done > 40
 
 
 def test_fork_at_turn_after_a_rollback():
@@ -165,6 +177,19 @@ def test_fork_at_turn_after_a_rollback():
     assert engine.export("b") == fresh.export("b")
     with pytest.raises(UsageError, match="not kept"):
         engine.fork("a", "c", at_turn=3)
+
+
+def test_back_and_back_again():
+    """Each rollback counts from where the last one went, in text and engine."""
+    engine = new_engine()
+    kept = SessionSnapshots(engine, "a")
+    for k, itl in enumerate((30.0, 40.0, 35.0, 300.0)):
+        engine.evaluate(Turn(session_id="a", itl_ms=itl))
+        kept.take([{"content": str(k)}])
+    assert kept.rollback(1) == [{"content": "2"}]
+    assert kept.rollback(1) == [{"content": "1"}]
+    assert kept.ring.turn_ids == (1, 2)
+    assert engine.evaluate(Turn(session_id="a", itl_ms=30.0)).turn_id == 3
 
 
 def test_a_session_that_left(tmp_path):

@@ -278,3 +278,86 @@ def test_session_header():
     """The header's name is read as HTTP reads it, without regard to case."""
     scope = {"type": "http", "headers": [(b"X-Chat", b"c-9")]}
     assert (session_header("x-chat")(scope), session_header()(scope)) == ("c-9", None)
+
+
+def exchange(app, scope, messages):
+    """Give what an application sends; after the given messages the client has gone."""
+    sent, left = [], iter(messages)
+
+    async def receive():
+        return next(left, {"type": "http.disconnect"})
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app({"type": "http", "method": "POST", "path": "/", "headers": [], **scope}, receive, send))
+    return sent
+
+
+async def plain(scope, receive, send):
+    """Answer without looking."""
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.mark.parametrize("session", [["c-1"], {"id": 1}, {1}])
+def test_a_conversation_that_cannot_be_a_key(session, caplog):
+    """The request passes untouched, the log says why."""
+    sent = exchange(DegradedReplies(plain, Gate(), session_of=lambda _: session), {}, [])
+    assert sent[0]["status"] == 204
+    assert "telemetry_failed" in caplog.text
+
+
+@pytest.mark.parametrize("wall", [lambda: 1 / 0, lambda: float("nan")])
+def test_a_wall_clock_that_fails(tmp_path, wall):
+    """The prepared text is sent all the same."""
+    host = Host(tmp_path)
+    host.gate.note(host.engine.evaluate(Turn(session_id="c-1", error="server")))
+    app = DegradedReplies(plain, host.gate, replies=REPLIES, wall=wall)
+    start, body = exchange(app, {"headers": [(b"x-session-id", b"c-1")]}, [{"type": "http.request", "body": b"{}"}])
+    assert (start["status"], json.loads(body["body"])["created"]) == (200, 0)
+
+
+@pytest.mark.parametrize("end", [[], [{"type": "http.request", "body": b"", "more_body": False}]])
+def test_a_body_byte_by_byte(tmp_path, end):
+    """A request in a hundred thousand pieces costs no more than its bytes, also where the client goes early."""
+    host = Host(tmp_path)
+    host.gate.note(host.engine.evaluate(Turn(session_id="c-1", error="server")))
+    asked = json.dumps({"model": "m", "stream": True, "messages": "x" * 100_000}).encode()
+    pieces = [{"type": "http.request", "body": bytes([octet]), "more_body": True} for octet in asked]
+    app = DegradedReplies(plain, host.gate, replies=REPLIES)
+    start, body = exchange(app, {"headers": [(b"x-session-id", b"c-1")]}, [*pieces, *end])
+    assert (start["status"], body["body"].startswith(b"data: ")) == (200, True)
+
+
+def test_other_kinds_of_connections():
+    """Websockets and the application's life span pass untouched, whatever their messages hold."""
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append((scope["type"], await receive()))
+
+    for kind in ("websocket", "lifespan"):
+        exchange(DegradedReplies(app, Gate(), session_of=lambda _: "c-1"), {"type": kind}, [{"type": f"{kind}.x"}])
+    assert seen == [("websocket", {"type": "websocket.x"}), ("lifespan", {"type": "lifespan.x"})]
+
+
+def test_a_request_that_is_cancelled(tmp_path):
+    """The client goes while it is served: its place under the limit is free again."""
+    host = Host(tmp_path)
+    host.gate.note(host.engine.evaluate(Turn(session_id="c-1", itl_ms=100.0)))
+
+    async def hang(scope, receive, send):
+        await asyncio.Event().wait()
+
+    async def gone():
+        app = DegradedReplies(hang, host.gate, session_of=lambda _: "c-1")
+        task = asyncio.create_task(app({"type": "http", "headers": []}, None, None))
+        await asyncio.sleep(0)
+        assert host.gate.enter("c-1").retry_after_s is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(gone())
+    assert host.gate.enter("c-1").retry_after_s is None

@@ -58,3 +58,14 @@ def test_names():
     with pytest.raises(UsageError, match="page_oncall"):
         Host({"page_oncall": print})
     assert isinstance(Host({"page_oncall": print}, declared=("page_oncall",)), Host)
+
+
+def test_a_coroutine_is_no_act(tmp_path, caplog):
+    """An asynchronous adapter has done nothing yet when it returns, and nobody waits for it: it did not act."""
+
+    async def adapter(asked):
+        raise AssertionError
+
+    engine = asking(tmp_path, "{release_memory: {}}")
+    assert Host({"release_memory": adapter}).carry_out(slow(engine)).done == ()
+    assert "action=release_memory error=TypeError" in caplog.text

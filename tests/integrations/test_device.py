@@ -171,3 +171,42 @@ def test_memory_without_torch():
     before = "torch" in sys.modules
     assert MemoryReleaser()(ReleaseMemory())
     assert ("torch" in sys.modules) == before
+
+
+@pytest.mark.parametrize("pid", [1, 0, -1, True, 2.5, 1 << 31, 1 << 80, os.getpid()])
+def test_what_is_no_background_job(pid):
+    """Everything at once, this process and what is no process id are refused."""
+    with pytest.raises(UsageError):
+        BackgroundJobs([pid])
+
+
+def test_a_job_that_may_not_be_signalled_costs_no_other(monkeypatch):
+    """The others are told all the same, and the error comes after them."""
+    told = []
+
+    def kill(pid, number):
+        told.append(pid)
+        if pid == 4_000:
+            raise PermissionError
+
+    monkeypatch.setattr(os, "kill", kill)
+    with pytest.raises(PermissionError):
+        BackgroundJobs([4_000, 4_001]).resume()
+    assert told == [4_000, 4_001]
+
+
+def test_clocks_of_other_gpus_are_given_back(monkeypatch):
+    """A GPU that has fallen off the bus keeps no other at its low clocks."""
+    driver = Driver()
+    monkeypatch.setitem(sys.modules, "pynvml", driver)
+    clocks, handle = GpuClocks([0, 1]), driver.nvmlDeviceGetHandleByIndex
+
+    def lost(index):
+        if index == 0:
+            raise OSError
+        return handle(index)
+
+    monkeypatch.setattr(driver, "nvmlDeviceGetHandleByIndex", lost)
+    with pytest.raises(OSError, match=r"\A\Z"):
+        clocks.restore()
+    assert driver.said == [("init",), ("reset", "gpu 1"), ("shutdown",)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from stabilitykit import Turn
+from stabilitykit.errors import UsageError
 from stabilitykit.integrations.gate import Gate
 from tests.integrations.decisions import asking, slow
 
@@ -33,3 +36,53 @@ def test_a_canned_reply_of_one_tenant(tmp_path):
     assert gate.enter("c-1", tenant="two").canned is None
     assert (gate.take_canned("c-1", tenant="two"), gate.state("c-1", tenant="two")) == (None, "")
     assert (gate.take_canned("c-1", tenant="one"), gate.state("c-1", tenant="one")) == ("sorry", "healthy")
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_degraded"),
+    [
+        ("{throttle: {max_concurrency: 2}}", True), ("{switch_model: {to: light}}", True), ("{trim_context: {}}", True),
+        ("{refuse_new: {}}", True), ("{emit_metric: {}}", False), ("{inject_state_tokens: {}}", False),
+    ],
+)  # fmt: skip
+def test_what_degrades(tmp_path, asked, is_degraded):
+    """The reply of an admitted request says so where its user gets less, or later, than usual."""
+    gate = Gate()
+    gate.note(slow(asking(tmp_path, asked)))
+    assert gate.enter("c-1").state == gate.state("c-1") == ("healthy" if is_degraded else "")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"capacity": 0}, {"capacity": math.nan}, {"busy_retry_s": math.nan}, {"busy_retry_s": -1}]
+)
+def test_settings_that_cannot_be(wrong):
+    """They are refused at once, not when the first request is."""
+    with pytest.raises(UsageError):
+        Gate(**wrong)
+
+
+def test_a_clock_that_goes_back(tmp_path):
+    """A refusal lasts as long as was asked, whatever the clock says: back by a day it is not a day longer."""
+    now = [100_000.0]
+    gate = Gate(clock=lambda: now[0])
+    gate.note(slow(asking(tmp_path, "{refuse_new: {retry_after_s: 30 s}}")))
+    now[0] += 10.0
+    assert gate.enter("new").retry_after_s == 20.0
+    now[0] -= 86_400.0
+    assert gate.enter("new").retry_after_s == 20.0
+    now[0] += 20.0
+    assert gate.enter("new").retry_after_s is None
+
+
+@pytest.mark.parametrize("clock", [lambda: math.nan, lambda: math.inf, lambda: 1 / 0, lambda: None])
+def test_a_clock_that_fails(tmp_path, clock):
+    """No decision and no request meets its exception, and nobody is refused for ever."""
+    gate = Gate(clock=clock)
+    gate.note(slow(asking(tmp_path, "{refuse_new: {retry_after_s: 30 s}}")))
+    assert gate.enter("new").retry_after_s is None
+
+
+def test_what_is_no_decision(caplog):
+    """It is told in the log."""
+    Gate().note(None)
+    assert "telemetry_failed" in caplog.text

@@ -117,3 +117,46 @@ def test_a_disk_that_fails(tmp_path, caplog):
     assert "review_failed" in caplog.text
     with pytest.raises(UsageError):
         ReviewQueue(tmp_path, key=b"")
+
+
+def test_a_line_without_its_end(tmp_path):
+    """What a full disk left without a line feed is ended before the next line, which is read."""
+    queue, decision = ReviewQueue(tmp_path, key=b"secret"), slow(asking(tmp_path, "{send_to_review: {}}"))
+    (tmp_path / "default.jsonl").write_bytes(b'{"turn": 3, "st')
+    queue.note(decision)
+    queue.note(decision)
+    assert len(list(queue.read())) == 2
+
+
+@pytest.mark.parametrize("times", [[5] * 99, [*range(99, 0, -1)], [2**63] * 99, [0] * 99])
+def test_a_clock_that_stands_still_or_goes_back(tmp_path, times):
+    """No full file is written over, and they are read in the order in which they were written."""
+    ticks = iter(times)
+    queue = ReviewQueue(tmp_path, key=b"secret", max_bytes=1, keep=50, clock=lambda: next(ticks))
+    decision = slow(asking(tmp_path, "{send_to_review: {}}"))
+    for number in range(12):
+        queue.put(decision, text=str(number))
+    assert [entry["text"] for entry in queue.read()] == [str(number) for number in range(12)]
+
+
+@pytest.mark.parametrize("wrong", [{"key": "text"}, {"max_bytes": 0}, {"max_bytes": float("nan")}, {"keep": -1}])
+def test_settings_that_cannot_be(tmp_path, wrong):
+    """They are refused at once, not in the log at the first review."""
+    with pytest.raises(UsageError):
+        ReviewQueue(tmp_path, **{"key": b"secret", **wrong})
+
+
+def test_foreign_files_and_lines(tmp_path):
+    """Files that look like full ones and lines that nest too deep are passed over."""
+    queue, decision = ReviewQueue(tmp_path, key=b"secret", max_bytes=1), slow(asking(tmp_path, "{send_to_review: {}}"))
+    (tmp_path / "default.x-y.jsonl").write_bytes(b"{}\n")
+    (tmp_path / "default.jsonl").write_bytes(b"[" * 100_000 + b"\n")
+    assert queue.note(decision)
+    assert len(list(queue.read())) == 1
+    assert (tmp_path / "default.x-y.jsonl").exists()
+
+
+def test_no_decision_at_all(tmp_path, caplog):
+    """What is no decision is told in the log."""
+    assert not ReviewQueue(tmp_path, key=b"secret").note(None)
+    assert "review_failed" in caplog.text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit import Turn
-from stabilitykit.errors import UsageError
+from stabilitykit.errors import TurnError, UsageError
 from stabilitykit.integrations.sampling import DiagnosticSampler
 from tests.integrations.decisions import asking, slow
 
@@ -69,3 +69,17 @@ def test_misuse():
         DiagnosticSampler(key=b"k", rate=1.5)
     with pytest.raises(UsageError):
         DiagnosticSampler(key=b"")
+
+
+@pytest.mark.parametrize("wrong", [{"key": "text"}, {"hold_turns": -1}, {"capacity": 0}, {"rate": float("nan")}])
+def test_settings_that_cannot_be(wrong):
+    """They are refused at once, not in the log of every turn."""
+    with pytest.raises(UsageError):
+        DiagnosticSampler(**{"key": b"secret", **wrong})
+
+
+@pytest.mark.parametrize("turn_id", [-1, 1 << 63, 1.0, None, True])
+def test_what_is_no_turn(turn_id):
+    """An id that no turn has is refused as the engine refuses it."""
+    with pytest.raises(TurnError, match="turn_id"):
+        DiagnosticSampler(key=b"secret").is_picked("c-1", turn_id)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stabilitykit.errors import UsageError
 from stabilitykit.kernels.block_ids import signed_id, signed_ids
 from stabilitykit.mitigations.directives import EvictKv
 from stabilitykit.mitigations.kv import KVCache, KVPolicy, TierMap, carry_out
@@ -66,3 +67,25 @@ def test_many_at_once():
     tiers.update({2**64 - 1: 0.9})
     tiers.forget(-1)
     assert tiers.counts == (0, 0, 0)
+
+
+@pytest.mark.parametrize("wrong", [1.5, 1.0, "1", None, np.float64(2.0), [1]])
+def test_what_is_no_whole_number(wrong):
+    """It is refused at every door: cut off, 1.5 would be block 1."""
+    tiers, tracker = TierMap(), BlockTracker()
+    doors = [
+        lambda: signed_id(wrong),
+        lambda: signed_ids([1, wrong]),
+        lambda: signed_ids(np.array([1.5])),
+        lambda: signed_ids(np.array([[1]])),
+        lambda: tiers.tier(wrong),
+        lambda: tracker.age(wrong),
+        lambda: tracker.touch("a", [1, wrong]),
+        lambda: tracker.evict(wrong),
+    ]
+    if wrong != [1]:
+        doors.append(lambda: tiers.update({wrong: 0.5}))
+    for door in doors:
+        with pytest.raises(UsageError, match=r"whole numbers? of 64 bits"):
+            door()
+    assert (tiers.counts, len(tracker)) == ((0, 0, 0), 0)

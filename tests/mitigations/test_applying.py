@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stabilitykit.actions import Action
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.applying import apply_decision
 
 CHAT: list[Any] = [{"role": "user", "content": f"word {k} " * 30} for k in range(20)]
@@ -49,3 +50,9 @@ def test_odd_messages_cost_no_reply():
     """Neither does a list that is no conversation."""
     messages, receipt = applied([None, *CHAT], {"context_window_tokens": 500})
     assert (messages, receipt.done) == ([None, *CHAT], ())
+
+
+def test_a_name_that_nothing_asks_for():
+    """A misspelt loan is the host's mistake, and is told with what there is, before anything is done."""
+    with pytest.raises(UsageError, match=r"no action asks for counter; what a host may lend: .*count_tokens"):
+        applied(CHAT, {"counter": len})

@@ -56,6 +56,8 @@ def test_defaults_come_from_an_empty_action(name):
         ("refuse_new", {"retry_after_s": float("nan")}),
         ("refuse_new", {"retry_after_s": True}),
         ("throttle", {"max_concurrency": 1.5}),
+        ("throttle", {"max_concurrency": 10**400}),
+        ("throttle", {"max_concurrency": float("inf")}),
         ("throttle", {"max_concurrency": 0}),
         ("trim_context", {"summary": 1}),
         ("inject_state_tokens", {"format": "loud"}),

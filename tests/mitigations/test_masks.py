@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -183,3 +185,45 @@ def test_rows_of_padding_count_for_nothing():
     mask[:, 0] = 0
     found = repair_mask(mask, cached=0, valid=0b110)
     assert (found.wrong_cells, found.mask[0].tolist()) == (0, [1, 0, 0])
+
+
+WRONG = [-1, True, 1.5, math.nan, math.inf, "1", None, 1 << 63]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", ["cached", "rows", "window", "sinks"])
+def test_lengths_that_are_none(name, wrong):
+    """NaN is no missing window, and a length is never negative, at any of the doors."""
+    lengths = {"cached": 2, "rows": 1, "window": 2, "sinks": 1, name: wrong}
+    with pytest.raises(UsageError, match=f"{name} is a whole number"):
+        mask_rows(**lengths)
+    if name != "rows":
+        del lengths["rows"]
+        with pytest.raises(UsageError, match=f"{name} is a whole number"):
+            repair_mask(np.ones((1, 3), bool), **lengths)
+        with pytest.raises(UsageError, match=f"{name} is a whole number"):
+            first_violation([7], **lengths)
+
+
+def test_more_sinks_than_memory_has_bits():
+    """Sinks beyond the last key are those up to it."""
+    assert mask_rows(cached=3, rows=2, window=1, sinks=2**62) == mask_rows(cached=3, rows=2)
+
+
+@pytest.mark.parametrize("rows", [[1.5], ["1"], [None], [1 << 3], [-1]])
+def test_rows_that_are_none(rows):
+    """What is no packed row of so many keys is not unpacked."""
+    with pytest.raises(UsageError, match=r"packed rows are whole numbers|a row has keys beyond"):
+        unpack(rows, 3)
+
+
+@pytest.mark.parametrize("mask", [np.zeros((1, 2)), np.zeros(2, bool), [["a"]], None])
+def test_a_mask_that_cannot_be_packed(mask):
+    """Floats would be read the wrong way round: an additive 0 shows its key."""
+    with pytest.raises(UsageError, match="a mask to pack"):
+        pack(mask)
+
+
+def test_rows_of_numpy_numbers():
+    """They are packed rows like Python's."""
+    assert first_violation(np.array([1, 3]), cached=0) is None  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -75,7 +76,8 @@ def test_stored_keys_add_turns_exactly(turns, seed):
         stored = stored.turn(by)
     assert (stored.read(ROPE) == rotated(keys, sum(turns), ROPE)).all()
     assert (stored.turn(-sum(turns)).read(ROPE) == keys).all()
-    assert stored.keep([4, 0]).turned.tolist() == [sum(turns)] * 2
+    apart = stored.turn([0, 1, 2, 3, 4]).keep([4, 0])
+    assert (apart.read(ROPE) == rotated(keys[[4, 0]], [sum(turns) + 4, sum(turns)], ROPE)).all()
 
 
 @pytest.mark.capability("issue 5 §4: the error does not grow with the number of compensations")
@@ -164,3 +166,25 @@ def test_context_shifts_of_real_logs(shared_data):
         assert done.why == ""
         assert done.next_position == numbers["n_keep"] + numbers["n_left"] - numbers["n_discard"]
     assert shifts
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.5, math.nan, math.inf, "1", None, 1 << 63])
+@pytest.mark.parametrize("name", ["n_sink", "room", "max_position"])
+def test_numbers_of_positions_that_are_none(name, wrong):
+    """NaN is no model without an end."""
+    with pytest.raises(UsageError, match=f"{name} is a whole number"):
+        compensate_positions([0, 1, 5], **{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [math.nan, 2.0, True, None])
+def test_a_shift_of_no_numbers(wrong):
+    """What no log line says is refused."""
+    for name in ("n_keep", "n_left", "n_discard"):
+        with pytest.raises(UsageError, match="each number of a shift"):
+            kept_after_shift(**{"n_keep": 1, "n_left": 4, "n_discard": 2, name: wrong})
+
+
+def test_keys_without_a_place():
+    """One key alone has no number of its own."""
+    with pytest.raises(UsageError, match="at least two dimensions"):
+        StoredKeys.of([1.0, 0.0])

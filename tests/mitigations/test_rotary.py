@@ -95,6 +95,28 @@ def test_a_sequence_that_still_fits_is_not_stretched():
     assert Rope(8, scaling="ntk", factor=4.0, original_max_position=100, length=400).frequencies()[-1] < 1e-3
 
 
+@pytest.mark.parametrize(
+    ("scaling", "slow", "fast"), [("yarn", 1.0, 32.0), ("llama3", 1.0, 4.0), ("linear", math.inf, math.inf)]
+)
+def test_fast_pairs_stay_and_slow_ones_are_divided(scaling, slow, fast):
+    """By how often a pair turns over the trained length: kept, divided by the factor, or strictly in between."""
+    plain = Rope(128).frequencies()
+    shares = Rope(128, scaling=scaling, factor=8.0, original_max_position=4096).frequencies() / plain
+    turns = 4096 * plain / (2 * math.pi)
+    between = (turns > slow) & (turns < fast)
+    assert shares[turns >= fast] == pytest.approx(1.0)
+    assert shares[turns <= slow] == pytest.approx(1 / 8)
+    assert ((shares[between] > 1 / 8 + 1e-6) & (shares[between] < 1 - 1e-6)).all()
+    assert (np.diff(shares) <= 1e-12).all()
+
+
+def test_ntk_divides_the_slowest_pair_by_the_factor():
+    """The fastest stays as it is, and those between follow one base."""
+    shares = Rope(128, scaling="ntk", factor=4.0).frequencies() / Rope(128).frequencies()
+    assert (shares[0], shares[-1]) == pytest.approx((1.0, 1 / 4))
+    assert np.diff(np.log(shares)) == pytest.approx(math.log(1 / 4) / 63)
+
+
 PARAMETERS = {
     "none": ("default", {}),
     "linear": ("linear", {"factor": 4.0}),
@@ -154,3 +176,28 @@ def test_against_transformers(scaling):
         turned = rotated(wanted, [0, -10, -10, -10], rope)
         assert np.abs(turned - again[0, 0].numpy()).max() < 4e-3
     assert math.isfinite(amplitude)
+
+
+@pytest.mark.parametrize("name", ["base", "factor", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, 0, -1.0, True, "1", None, 10**400])
+def test_numbers_that_no_model_has(name, wrong):
+    """They are refused when the embedding is made, not as NaN in a key."""
+    with pytest.raises(UsageError, match=name):
+        Rope(4, **{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"dim": 1 << 40}, {"dim": 4.0}, {"original_max_position": 0}, {"length": math.nan}])
+def test_lengths_that_no_model_has(wrong):
+    """The same for whole numbers."""
+    with pytest.raises(UsageError):
+        Rope(**{"dim": 4, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("keys", "by"),
+    [([[1.0, 0.0]], [1.5]), ([[1.0, 0.0]], [1, 2]), ([[1.0, 0.0]], None), ([1.0, 0.0], 1), ([["a", "b"]], 1)],
+)
+def test_keys_and_turns_that_are_none(keys, by):
+    """A turn of 1.5 positions is not one of 1."""
+    with pytest.raises(UsageError):
+        rotated(keys, by, Rope(2))

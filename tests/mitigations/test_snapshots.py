@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stabilitykit import UsageError
 from stabilitykit.mitigations.directives import RollbackSnapshot
 from stabilitykit.mitigations.outcome import Lent
-from stabilitykit.mitigations.snapshots import SnapshotRing, rollback_snapshot
+from stabilitykit.mitigations.snapshots import Snapshot, SnapshotRing, rollback_snapshot
 
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
@@ -138,3 +138,39 @@ def test_the_action():
         done = rollback_snapshot(now, RollbackSnapshot(turns), host)
         assert (done.messages, done.is_done) == (now, False)
         assert set(done.details) == {"why"}
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.5, math.nan, "1", None])
+def test_numbers_that_cannot_be(wrong):
+    """A ring of NaN bytes would have no bound; a turn without a number no order."""
+    ring = SnapshotRing()
+    ring.take(1, [])
+    asks = [
+        lambda: SnapshotRing(keep=wrong),
+        lambda: SnapshotRing(max_bytes=wrong),
+        lambda: ring.take(wrong, []),
+        lambda: ring.back(wrong),
+        lambda: ring.forget_from(wrong),
+    ]
+    for ask in asks:
+        with pytest.raises(UsageError, match="whole number"):
+            ask()
+    assert (ring.turn_ids, ring.last) == ((1,), 1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"messages": [1]}, {"messages": None}, {"messages": ["text"]}, {"messages": [{1: 2}]}, {"state": "text"},
+        {"state": None}, {"vectors": ["a"]}, {"vectors": [[1.0], [1.0, 2.0]]}, {"vectors": 1j},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_kept_changes_nothing(more):
+    """A message that is no object, a state that is no bytes, vectors that are none: refused before anything is lost."""
+    ring = SnapshotRing()
+    ring.take(1, [{"role": "user"}], b"one")
+    with pytest.raises(UsageError):
+        ring.take(1, **{"messages": [], **more})
+    assert ring.back(0) == Snapshot(1, [{"role": "user"}], b"one")
+    ring.take(2, [{"role": "user"}], bytearray(b"two"))
+    assert ring.back(1) == Snapshot(1, [{"role": "user"}], b"one")

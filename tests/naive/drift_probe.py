@@ -48,6 +48,7 @@ class DriftProbeTwin:
         self.prompt: float | None = None
         self.answer: float | None = None
         self.message: float | None = None
+        self.asked: float | None = None
 
     def _centred(self, value: Any) -> list[float] | None:
         u = [] if value is None else [float(a) for a in value]
@@ -57,7 +58,7 @@ class DriftProbeTwin:
         z = [a / size - m for a, m in zip(u, self.model["centre"], strict=True)]
         return z if any(z) else None
 
-    def _logit(self, z: list[float], message: float | None) -> float:
+    def _logit(self, z: list[float], message: float | None, asks: float | None) -> float:
         length = math.sqrt(product(z, z))
         near = [apart(z, d) for d in self.directions[-2:]]
         features = [
@@ -69,6 +70,8 @@ class DriftProbeTwin:
             log_tokens(message),
             log_tokens(self.message),
             log_tokens(self.answer),
+            asks,
+            self.asked,
         ]
         total = self.model["bias"][0]
         for weight, mean, value in zip(self.model["features"], self.model["means"], features, strict=True):
@@ -99,18 +102,20 @@ class DriftProbeTwin:
             "distance": None,
         }
         prompt, answer = inputs.get("prompt"), inputs.get("answer")
+        questions = inputs.get("questions")
+        asks = None if questions is None else float(questions > 0)
         message = None
         if prompt is not None and self.prompt is not None and self.answer is not None:
             grown = prompt - self.prompt - self.answer
             message = grown if grown >= 0 else None
         z = self._centred(inputs.get("input"))
         if z is not None and self.directions:
-            logit = self._logit(z, message)
+            logit = self._logit(z, message, asks)
             found["probability"] = 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
             found["is_drift"] = float(logit > math.log(threshold / (1 - threshold)) + 1e-9)
             found["distance"] = min(apart(z, d) for d in self.directions[-2:])
         if z is not None:
             self._keep(z)
         if z is not None or prompt is not None:
-            self.prompt, self.answer, self.message = prompt, answer, message
+            self.prompt, self.answer, self.message, self.asked = prompt, answer, message, asks
         return found

@@ -14,6 +14,7 @@ import attrs
 
 BUCKETS = 48
 LOW = [2.0 ** (k / 3.0) - 1.0 for k in range(BUCKETS + 1)]
+Counts = dict[tuple[tuple[int, ...], int], int]
 
 
 @attrs.define(eq=False)
@@ -21,7 +22,7 @@ class Visit:
     """From one use of a block to the next."""
 
     begun: int
-    group: int
+    group: tuple[int, ...]
     ended: int | None = None
     reached: int = 0
 
@@ -39,7 +40,8 @@ class Known:
     time: float = -math.inf
     content: tuple[float, float] = (1.0, math.inf)
     following: float = 0.0
-    group: int = 0
+    group: tuple[int, ...] = ()
+    level: int = 0
     visit: tuple[int, Visit] | None = None
 
     def back(self, k: int) -> int:
@@ -58,9 +60,9 @@ class NaiveCache:
         k: int = 2,
         alpha: float = 0.5,
         decay: float = 0.01,
-        classes: str = "uses",
+        classes: str = "prompts",
         every: int = 50,
-        prior: float = 50.0,
+        prior: float = 100.0,
         may_refuse: bool = False,
     ) -> None:
         self.policy, self.capacity, self.most_ghosts, self.k = policy, capacity, ghosts, k
@@ -68,6 +70,7 @@ class NaiveCache:
         self.resident: dict[int, Known] = {}
         self.ghosts: dict[int, Known] = {}  # the one evicted longest ago first
         self.serial, self.now = 0, -math.inf
+        self.fresh = self.grown = 0  # of the request: blocks never seen; how often the path so far had grown before
         self.serving: set[int] = set()
         self.evicted: list[int] = []
         self.ranks: dict[int, float] = {}
@@ -89,6 +92,10 @@ class NaiveCache:
         while hits < len(path) and path[hits] in self.resident:
             hits += 1
         self.serving = set(path[:hits])
+        seen = 0
+        while seen < len(path) and (path[seen] in self.resident or path[seen] in self.ghosts):
+            seen += 1
+        self.fresh, self.grown = len(path) - seen, 0
         parent, is_open = None, True
         for place, block in enumerate(path):
             partial = is_partial and place == len(path) - 1
@@ -123,6 +130,9 @@ class NaiveCache:
         if parent is not None:
             self.touch(parent)
             self.serving = {parent}
+        above = None if parent is None else self.resident[parent]
+        self.grown = above.level + (len(above.refs) > 1) if above else 0
+        self.fresh += block not in self.ghosts
         done = self.enter(block, parent, content, False, 0.0, True)
         self.serving = set()
         self.refresh()
@@ -144,6 +154,7 @@ class NaiveCache:
     def tick(self, at: float) -> None:
         """Begin a request."""
         self.serial += 1
+        self.fresh = 0
         self.now = max(self.now, at)
         if self.worth:
             self.worth.tick(self.serial)
@@ -184,16 +195,21 @@ class NaiveCache:
         return True
 
     def use(self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float) -> None:
-        """Count a use, at most one a request."""
-        if known.refs and known.refs[-1] == self.serial:
-            return
-        gap = self.serial - known.refs[-1] if known.refs else 0
+        """Count a use, at most one a request; what is first seen behind a block that was known is a level up."""
+        if not known.refs or known.refs[-1] != self.serial:
+            self.count(known, depth, content, is_partial, following)
+        self.grown = known.level + (len(known.refs) > 1)
+
+    def count(self, known: Known, depth: int, content: tuple[float, float], is_partial: bool, following: float) -> None:
+        """Count a use."""
+        if not known.refs:
+            known.level = self.grown
         known.refs.append(self.serial)
         self.ranks.pop(known.block, None)
         self.held_keys.pop(known.block, None)
         known.depth, known.content, known.time, known.following = depth, content, self.now, following
         if self.worth:
-            known.group = group_of(self.classes, len(known.refs), gap, is_partial)
+            known.group = group_of(self.classes, len(known.refs), known.level, self.fresh, is_partial)
             self.worth.use(known, self.serial)
 
     def leaves(self) -> list[Known]:
@@ -218,8 +234,7 @@ class NaiveCache:
 
     def bury(self, known: Known) -> None:
         """Remember an evicted block, and forget the oldest of too many."""
-        if self.most_ghosts:
-            self.ghosts[known.block] = known
+        self.ghosts[known.block] = known
         if len(self.ghosts) > self.most_ghosts:
             oldest = self.ghosts.pop(next(iter(self.ghosts)))
             if self.worth:
@@ -270,13 +285,10 @@ class NaiveCache:
         return (1.0 - self.alpha) * rank + self.alpha * (0.5 * weight / (1.0 + self.decay * age))
 
 
-def group_of(classes: str, uses: int, gap: int, is_partial: bool) -> int:
-    """Number the classes of blocks."""
-    if classes == "uses":
-        edges = (2, 3, 4, 8, 32)
-        return 2 * sum(uses >= edge for edge in edges) + is_partial
-    steps = 0 if gap <= 0 else 1 + sum(gap + 1 >= 4**power for power in range(1, 7))
-    return (min(uses - 1, 7) * 8 + steps) * 2 + is_partial
+def group_of(classes: str, uses: int, level: int, fresh: int, is_partial: bool) -> tuple[int, ...]:
+    """Name the class of a block: the coarse one, and what tells the finer ones of it apart."""
+    coarse = (sum(uses >= edge for edge in (2, 3, 4, 8, 32)), int(is_partial))
+    return coarse if classes == "uses" else (*coarse, min(level, 2), min((fresh + 1).bit_length() - 1, 7))
 
 
 class Worth:
@@ -285,33 +297,33 @@ class Worth:
     def __init__(self, every: int, prior: float, ring: int) -> None:
         self.every, self.prior, self.ring = every, prior, ring
         self.visits: list[Visit] = []
-        self.reused: dict[tuple[int, int], int] = {}
-        self.risked: dict[tuple[int, int], int] = {}
-        self.counts: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]] = ({}, {})  # as last looked at
-        self.groups = 0
-        self.table: dict[int, list[float]] = {}
+        self.reused: Counts = {}
+        self.risked: Counts = {}
+        self.counts: tuple[Counts, Counts] = ({}, {})  # as last looked at
+        self.is_known = False
+        self.table: dict[tuple[int, ...], list[float]] = {}
 
     def tick(self, now: int) -> None:
         """Count what has reached each age; compute the index when it is time."""
         for visit in self.visits[-self.ring :]:
             while visit.reached < BUCKETS and visit.begun + LOW[visit.reached] <= now:
                 if visit.ended is None or visit.ended >= visit.begun + LOW[visit.reached]:
-                    for group in (visit.group, -1):
-                        key = (group, visit.reached)
-                        self.risked[key] = self.risked.get(key, 0) + 1
+                    self.note(self.risked, visit.group, visit.reached)
                 visit.reached += 1
         if now % self.every == 0:
-            self.counts = (dict(self.reused), dict(self.risked))
-            self.groups = max((v.group for v in self.visits), default=-1) + 1
+            self.counts, self.is_known = (dict(self.reused), dict(self.risked)), True
             self.table = {}
+
+    def note(self, counts: Counts, group: tuple[int, ...], bucket: int) -> None:
+        """Count in a class, in its coarse one and in all together."""
+        for one in {group, group[:2], ()}:
+            counts[one, bucket] = counts.get((one, bucket), 0) + 1
 
     def use(self, known: Known, now: int) -> None:
         """End the visit of a block by a use, begin the next."""
         visit = self.open_visit(known)
         if visit:
-            bucket = max(k for k in range(BUCKETS) if LOW[k] <= now - visit.begun)
-            for group in (visit.group, -1):
-                self.reused[group, bucket] = self.reused.get((group, bucket), 0) + 1
+            self.note(self.reused, visit.group, max(k for k in range(BUCKETS) if LOW[k] <= now - visit.begun))
             visit.ended = now
         new = Visit(now, known.group)
         self.visits.append(new)
@@ -329,33 +341,42 @@ class Worth:
             return None
         return known.visit[1]
 
-    def index(self, group: int, age: float) -> float:
+    def index(self, group: tuple[int, ...], age: float) -> float:
         """Give what a block is worth; before anything is known, the younger the more."""
         bucket = max(k for k in range(BUCKETS) if LOW[k] <= age)
-        if group >= self.groups:
+        if not self.is_known:
             return 1.0 / (1.0 + LOW[bucket])
+        if (group, 0) not in self.counts[1]:
+            group = group[:2]
         if group not in self.table:
-            self.table[group] = self.weigh(group)
+            self.table[group] = best_ratios(self.hazards(group))
         return self.table[group][bucket]
 
-    def weigh(self, group: int) -> list[float]:
-        """Compute the best ratio of reuse to time over all horizons, for each age."""
-        hazard, (reused, risked) = [], self.counts
-        for k in range(BUCKETS):
-            pooled = (reused.get((-1, k), 0) + 0.05) / (risked.get((-1, k), 0) + 1.0)
-            own = reused.get((group, k), 0) + self.prior * pooled
-            hazard.append(min(own / (risked.get((group, k), 0) + self.prior), 0.999))
-        found = []
-        for first in range(BUCKETS):
-            stays, reuse, time, best = 1.0, 0.0, 0.0, 0.0
-            for k in range(first, BUCKETS - 1):
-                width = (LOW[k + 1] - LOW[k]) * (0.5 if k == first else 1.0)
-                time += stays * width * (1.0 - 0.5 * hazard[k])
-                reuse += stays * hazard[k]
-                stays *= 1.0 - hazard[k]
-                best = max(best, reuse / time)
-            found.append(best)
-        return found
+    def hazards(self, group: tuple[int, ...]) -> list[float]:
+        """Give the share of visits that end in each bucket, of those that reach it."""
+        reused, risked = ([counts.get((group, k), 0) for k in range(BUCKETS)] for counts in self.counts)
+        if not group:
+            return [(a + 0.05) / (b + 1.0) for a, b in zip(reused, risked, strict=True)]
+        above, lent = self.hazards(group[:2] if len(group) > 2 else ()), self.prior
+        if len(group) > 2:
+            due = sum((b * c for b, c in zip(risked, above, strict=True)), self.prior)
+            lent *= (self.prior + sum(reused)) / due
+        return [min((a + lent * c) / (b + self.prior), 0.999) for a, b, c in zip(reused, risked, above, strict=True)]
+
+
+def best_ratios(hazards: list[float]) -> list[float]:
+    """Compute the best ratio of reuse to time over all horizons, for each age."""
+    found = []
+    for first in range(BUCKETS):
+        stays, reuse, time, best = 1.0, 0.0, 0.0, 0.0
+        for k in range(first, BUCKETS - 1):
+            width = (LOW[k + 1] - LOW[k]) * (0.5 if k == first else 1.0)
+            time += stays * width * (1.0 - 0.5 * hazards[k])
+            reuse += stays * hazards[k]
+            stays *= 1.0 - hazards[k]
+            best = max(best, reuse / time)
+        found.append(best)
+    return found
 
 
 class NaiveList:

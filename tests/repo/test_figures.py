@@ -1,4 +1,4 @@
-"""Every figure that issue 2 asks for was measured, has its target, and stands on the page about the hot path.
+"""Every figure of speed that issues 2 and 5 ask for was measured, has its target, and is on the page of the hot path.
 
 Whether a target is met is for the reader of docs/status.md: a test of that would test the machine.
 """
@@ -78,6 +78,13 @@ FIGURES = [mark.figure for mark in marks_of(Path(__file__).read_text(encoding="u
     "issue 2 §8: measured: KL over 129,280 log-probabilities against numpy and scipy", figure="kl_scipy"
 )
 @pytest.mark.capability("issue 2 §8: measured: explain against zen-engine's evaluate with trace", figure="explain_zen")
+@pytest.mark.capability(
+    "issue 5 §1: measured: a trim without an index against bm25s' tokenise, index and score", figure="trim_cold"
+)
+@pytest.mark.capability(
+    "issue 5 §1: measured: two more messages of a 700-turn conversation against a trim without an index",
+    figure="trim_warm",
+)
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure(name):
     """A figure is there, is a size, has a target, and is shown as it is kept."""

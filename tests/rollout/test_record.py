@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stabilitykit import Engine, Turn
+from stabilitykit import Engine, Turn, UsageError
 from stabilitykit.rollout import CONTROL, TREATMENT, Arms, Rollout, read_report
 from stabilitykit.sources.recording import LogFile, shipped_recording
 
@@ -51,6 +51,13 @@ def test_shadow(tmp_path, trial, quiet):
     assert (report.arms[CONTROL].actions, report.arms[TREATMENT].actions) == ({}, {"throttle": 2})
     assert [(a.bad, a.bad_acted) for a in report.arms.values()] == [(1, 0), (1, 1)]
     assert "example" not in path.read_text(encoding="utf-8")
+
+
+def test_another_mode(tmp_path, quiet):
+    """It is refused before a record is begun: a trial that tries nothing would go unnoticed."""
+    with pytest.raises(UsageError, match="shadow or ab"):
+        Rollout(quiet, quiet, tmp_path / "r.jsonl", Arms(b"key"), mode="a/b")  # type: ignore[arg-type]
+    assert not (tmp_path / "r.jsonl").exists()
 
 
 @pytest.mark.capability("issue 5 §6: rollout A/B: each conversation is decided by its arm's pack alone")
@@ -144,3 +151,25 @@ def test_a_closed_record(tmp_path, trial, quiet):
     rollout.outcome(decision, ok=True)
     assert rollout.evaluate(Turn(session_id="a", itl_ms=1.0)).turn_id == 2
     assert lines(path)[-1]["tags"] == {"fine": True}
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_a_line_torn_by_a_crash_costs_no_other(tmp_path, quiet, size):
+    """The next run ends it before it writes its own; the report leaves it out and says so."""
+    path = tmp_path / "r.jsonl"
+    for _ in range(2):
+        with Rollout(quiet, quiet, path, Arms(b"key"), mode="ab") as rollout:
+            rollout.outcome(rollout.evaluate(Turn(session_id="c-1", itl_ms=40.0)), ok=True)
+        with path.open("ab") as file:
+            file.write(json.dumps({"kind": "turn", "session": "0123456789abcdef", "turn": 3}).encode()[:size])
+    report = read_report(path)
+    assert (report.turns, report.torn_lines) == (2, 1)
+
+
+def test_a_full_disk(quiet, caplog):
+    """Nothing can be written: the host gets its decisions, the log says what was lost."""
+    with Rollout(quiet, quiet, "/dev/full", Arms(b"key"), mode="ab") as rollout:
+        decision = rollout.evaluate(Turn(session_id="c-1", itl_ms=40.0))
+        rollout.outcome(decision, ok=True)
+    assert decision.state == "healthy"
+    assert caplog.text.count("rollout_record_failed") == 3

@@ -11,6 +11,9 @@ from stabilitykit.errors import RecordError
 from stabilitykit.rollout import CONTROL, TREATMENT, read_report
 
 HEAD = {"kind": "rollout", "mode": "ab", "share": 0.5, "packs": {}}
+OUTCOME = (
+    '{"kind": "outcome", "session": "a", "turn": 1, "arm": "control", "applied": [], "ok": true, "tags": {"d": %s}}\n'
+)
 
 
 def write(path, *entries):
@@ -69,7 +72,8 @@ def test_equal_arms_are_rarely_told_apart(tmp_path):
     [
         ("", "no rollout"),
         ("[1]\n", ":1: no JSON object"),
-        ("{\n", ":1: no JSON"),
+        ("{]\n", ":1: no JSON"),
+        *((OUTCOME % tag, ":1: no line of a rollout") for tag in ('"x"', "NaN", "1e101", "-Infinity", "null", "[1]")),
         ('{"kind": "turn"}\n', ":1: no line of a rollout"),
         (json.dumps(HEAD) + "\n" + json.dumps({**HEAD, "mode": "shadow"}) + "\n", ":2: a shadow rollout after"),
         (json.dumps(HEAD) + '\n{"kind": "outcome", "arm": "third"}\n', ":2: no line of a rollout"),
@@ -93,8 +97,29 @@ def test_a_line_cut_off(tmp_path):
     assert read_report(path).verdict == "no outcomes"
 
 
+def test_what_was_carried_out(tmp_path):
+    """Each arm's receipts are counted; a number of the host's that is called like the verdict does not make it."""
+    outcome = {"kind": "outcome", "session": "c-1", "turn": 1, "arm": CONTROL, "ok": None, "tags": {"not ok": 3.0}}
+    entries = [
+        {**outcome, "applied": ["trim_context"]},
+        {**outcome, "turn": 2, "applied": ["trim_context", "throttle"]},
+    ]
+    entries.append({**outcome, "arm": TREATMENT, "applied": []})
+    report = read_report(write(tmp_path / "r.jsonl", HEAD, *entries))
+    assert [dict(report.arms[arm].applied) for arm in (CONTROL, TREATMENT)] == [{"trim_context": 2, "throttle": 1}, {}]
+    assert report.verdict == "no outcomes"
+
+
 def test_one_conversation_an_arm(tmp_path):
     """Too little to compare means gives no verdict and no number that is not one."""
     report = read_report(write(tmp_path / "r.jsonl", *trial(3, 1, (0.0, 0.0))))
     assert report.verdict == "no difference shown"
     assert {c.difference.p for c in report.comparisons} == {1.0}
+
+
+def test_a_line_without_an_end(tmp_path):
+    """A file that is one endless line is refused at a bound."""
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'{"kind": "' + b"x" * (1 << 21))
+    with pytest.raises(RecordError, match=":1: a line of more than 1 MiB"):
+        read_report(path)

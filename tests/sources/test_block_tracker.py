@@ -126,12 +126,41 @@ def test_a_clock_that_runs_backwards_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"method": "lru"}, {"window": 0}, {"capacity": 0}, {"clock": "days"}, {"clock": "seconds"}]
-)
+    "wrong",
+    [
+        {"method": "lru"}, {"window": 0}, {"capacity": 0}, {"clock": "days"}, {"clock": "seconds"},
+        {"window": math.inf}, {"window": math.nan}, {"lag": math.nan}, {"lag": -1}, {"capacity": math.nan},
+    ],
+)  # fmt: skip
 def test_wrong_settings_are_refused(wrong):
     """A mistake of the caller is an error; a map measured in requests reads no seconds."""
-    with pytest.raises(UsageError, match=r"method must be one of|measured in requests"):
+    with pytest.raises(UsageError, match=r"method must be one of|must be above 0|measured in requests"):
         BlockTracker(**wrong)
+
+
+@pytest.mark.parametrize("sizes", [[1.0], [1.0, -1.0], [1.0, math.nan], [1.0, math.inf], [1.0] * 3])
+def test_sizes_that_cannot_be_are_refused(sizes):
+    """Other than one finite size from 0 on for each block is an error, and nothing is noted."""
+    tracker = BlockTracker()
+    with pytest.raises(UsageError, match="sizes are one finite number"):
+        tracker.touch("a", [1, 2], sizes=sizes)
+    assert len(tracker) == 0
+
+
+@pytest.mark.parametrize("at", [math.inf, -math.inf, math.nan, None])
+def test_a_time_that_is_none_does_no_lasting_harm(at):
+    """The request is refused, and counted; the next one with a time is noted."""
+    tracker = BlockTracker(method="idle", clock="seconds")
+    assert tracker.touch("a", [1], at=at) is None
+    assert tracker.touch("a", [1], at=5.0) is not None
+    assert (tracker.backwards, len(tracker)) == (1, 1)
+
+
+@pytest.mark.parametrize(("tokens", "width"), [([1.5], 1), ([1], 0), ([1], -2), (["1"], 1)])
+def test_prefix_blocks_of_no_tokens(tokens, width):
+    """Tokens that are no whole numbers would be cut off; a block holds one at least."""
+    with pytest.raises(UsageError, match=r"whole numbers?"):
+        prefix_blocks(tokens, width)
 
 
 def test_eviction_by_the_host_is_followed():

@@ -165,3 +165,27 @@ def test_errors_of_the_binding_and_impossible_values(nvml, monkeypatch):
         assert second.signals == {"gpu_memory_ratio": 0.1, "gpu_sm_ratio": 0.5}
         monkeypatch.setattr(nvml, "card", lambda _: 1 / 0)
         assert gpus.samples() == []
+
+
+def test_a_card_that_comes_back_is_read_again(nvml, monkeypatch):
+    """A handle that failed at the start is asked for again, and so is one whose card gives nothing any more."""
+    handles = {0: None, 1: 1}
+
+    def handle(index):
+        if handles[index] is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return handles[index]
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByIndex", handle)
+
+    def names(gpus):
+        return [sample.device for sample in gpus.samples()]
+
+    with GpuMonitor() as gpus:
+        assert names(gpus) == ["gpu-1"]
+        handles[0] = 0
+        assert names(gpus) == ["gpu-0", "gpu-1"]
+        nvml.is_lost, handles[0] = True, None
+        assert names(gpus) == []
+        nvml.is_lost = False
+        assert names(gpus) == ["gpu-1"]

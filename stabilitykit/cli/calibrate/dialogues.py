@@ -1,9 +1,10 @@
-"""Labelled dialogues for calibration: embeddings in an ``.npz``, the messages' lengths and intents beside them.
+"""Labelled dialogues for calibration: embeddings in an ``.npz``, what is known of the messages beside them.
 
 The ``.npz`` holds a row for every message, dialogue after dialogue: ``E`` (components), ``n_turns`` (messages of each
 dialogue), ``is_user``, and the label (``shift``: 1 on the first message of another topic). A JSON Lines file beside it,
-one dialogue a line with ``turns`` of ``text`` (its tokens are estimated, nothing of it is kept) or ``tokens`` (of the
-text alone), and ``intent`` on the user's messages, adds the lengths and the intents.
+one dialogue a line, adds lengths, question marks and intents. Its ``turns`` have ``text`` (the tokens are estimated and
+the question marks counted, nothing of it is kept) or ``tokens`` (of the text alone) and ``questions``, and the user's
+``intent``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from stabilitykit.errors import RecordError
 from stabilitykit.mitigations.context.tokens import MESSAGE_TOKENS, estimate_tokens
+from stabilitykit.sources.questions import count_questions
 
 __all__ = ["Dialogue", "read_dialogues"]
 
@@ -46,6 +48,8 @@ class Dialogue:
         text between this turn and the one before, as ``output_tokens`` has it, and ``message`` the growth of
         ``input_tokens`` beyond that, which is this turn's text and what a chat template adds around it and around
         each message between.
+    questions
+        float64[n], question marks of this turn's message; NaN where unknown.
     intent
         The intent of each turn, "" where there is none.
     """
@@ -54,6 +58,7 @@ class Dialogue:
     shift: NDArray[np.int64]
     message: Floats
     answer: Floats
+    questions: Floats
     intent: tuple[str, ...] = ()
 
 
@@ -65,7 +70,7 @@ def read_dialogues(
     Parameters
     ----------
     embeddings, turns
-        The two files; without the second, lengths and intents are unknown.
+        The two files; without the second, all but the embeddings is unknown.
     label
         Array of the boundaries; without it in the file all are 0.
     only_user
@@ -119,6 +124,7 @@ def _dialogue(
         np.array([int(k > 0 and shift[[*gap, b]].any()) for k, (gap, b) in enumerate(zip(before, at, strict=True))]),
         size[at] + MESSAGE_TOKENS * np.array([1 + len(gap) for gap in before]),
         np.array([size[list(gap)].sum() for gap in before]),
+        np.array([_questions(told[b]) for b in at]),
         tuple(intents[b] for b in at),
     )
 
@@ -127,3 +133,9 @@ def _tokens(turn: dict[str, Any]) -> float:
     if "tokens" in turn:
         return float(turn["tokens"])
     return float(estimate_tokens(turn["text"])) if "text" in turn else np.nan
+
+
+def _questions(turn: dict[str, Any]) -> float:
+    if "questions" in turn:
+        return float(turn["questions"])
+    return float(count_questions(turn["text"])) if "text" in turn else np.nan

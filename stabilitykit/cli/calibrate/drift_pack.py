@@ -136,6 +136,12 @@ def calibrate_drift(
         bool,
         typer.Option(help="Weigh the embedding's components too: better on this kind of dialogue, worse on others."),
     ] = True,
+    by_dialogue: Annotated[
+        bool,
+        typer.Option(
+            "--by-dialogue", help="Choose the threshold for the mean F1 of dialogues, not the F1 of all turns."
+        ),
+    ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Fit `drift_probe` and the prior of `intent_drift` to labelled dialogues.
@@ -147,12 +153,12 @@ def calibrate_drift(
     dialogues = [d for d in read_dialogues(data, turns, label=label, only_user=only_user) if len(d.vectors) > 1]
     if len(dialogues) < _LEAST or not 0 < labels_of(dialogues).sum() < len(labels_of(dialogues)):
         raise UsageError(f"{len(dialogues)} dialogues of two turns or more; {_LEAST} with boundaries are wanted")
-    margins = held_out(dialogues, components=components)
+    margins = held_out(dialogues, components=components, by_dialogue=by_dialogue)
     verdicts = [
         judge("distance", dialogues, [distances(d) for d in dialogues], has_limit=False),
         judge("probe", dialogues, margins, has_limit=True),
     ]
-    model = fit_drift(dialogues, components=components).model
+    model = fit_drift(dialogues, components=components, by_dialogue=by_dialogue).model
     np.savez(output, **{key: np.asarray(value, np.float32) for key, value in model.items()})  # type: ignore[arg-type]
     output.with_suffix(".yaml").write_text(pack_text(output.stem, dialogues, verdicts), encoding="utf-8")
     if is_json:

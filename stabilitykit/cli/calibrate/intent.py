@@ -52,20 +52,24 @@ def labelled(dialogues: Sequence[Dialogue]) -> tuple[Floats, Names, NDArray[np.i
     return np.array(vectors), np.array(names), np.array(group)
 
 
-def fit_intent(vectors: Floats, names: Names, group: NDArray[np.int64]) -> Classifier:
+def fit_intent(
+    vectors: Floats, names: Names, group: NDArray[np.int64], strengths: Sequence[float] = STRENGTHS
+) -> Classifier:
     """Fit a classifier; its penalty is the one with the best accuracy on dialogues held out inside."""
     part = folds(int(group.max()) + 1, 3)[group]
-    best = max(STRENGTHS, key=lambda s: _accuracy(vectors, names, part, s))
+    best = max(strengths, key=lambda s: _accuracy(vectors, names, part, s))
     return _fit(vectors, names, best)
 
 
-def held_out_intents(vectors: Floats, names: Names, group: NDArray[np.int64]) -> tuple[Names, Floats]:
+def held_out_intents(
+    vectors: Floats, names: Names, group: NDArray[np.int64], strengths: Sequence[float] = STRENGTHS
+) -> tuple[Names, Floats]:
     """Give the likeliest intent and the entropy / ln C of each turn, by classifiers that did not see its dialogue."""
     part = folds(int(group.max()) + 1, 5)[group]
     found, ratio = np.empty_like(names), np.empty(len(names))
     for k in range(5):
         held = part == k
-        model = fit_intent(vectors[~held], names[~held], group[~held])
+        model = fit_intent(vectors[~held], names[~held], group[~held], strengths)
         p = model.probabilities(vectors[held])
         found[held] = np.array(model.classes)[p.argmax(axis=1)]
         ratio[held] = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=1) / np.log(len(model.classes))

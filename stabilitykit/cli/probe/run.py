@@ -12,7 +12,7 @@ import attrs
 import typer
 
 from stabilitykit import __version__
-from stabilitykit.cli.output import fail, note, record
+from stabilitykit.cli.output import Interrupted, fail, record
 from stabilitykit.cli.packs import ParamOption, engine_of
 from stabilitykit.cli.probe.client import Answer, Client, Server, server_of
 from stabilitykit.cli.probe.figures import Figures, hit_ratio
@@ -41,7 +41,6 @@ __all__ = ["run"]
 _PACKS = {"vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "Ollama": "ollama"}
 _HOPS = 12_000
 """Ten minutes of the heat map; a longer load keeps its last ones."""
-_INTERRUPTED = 130
 
 
 class Watched:
@@ -157,8 +156,7 @@ def run(
         show(watched.figures, watched.summary, first, load.metrics_problem)
         show_objectives(objectives, watched.figures)
     if not is_complete:
-        note(f"interrupted: {watched.figures.asked:,} of {sessions * turns:,} turns")
-        fail(_INTERRUPTED)
+        raise Interrupted(f"{watched.figures.asked:,} of {sessions * turns:,} turns")
     if not all(met.values()) or any(map(watched.summary.reached, bad)) or not watched.figures.answered:
         fail(1)
 

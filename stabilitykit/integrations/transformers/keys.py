@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from stabilitykit.errors import MissingExtra, UsageError
 from stabilitykit.mitigations.rotary import Rope, rotated
+from stabilitykit.mitigations.whole_numbers import whole_numbers
 
 __all__ = ["rope_of", "turn_keys"]
 
@@ -65,7 +65,7 @@ def turn_keys(cache: Any, rotation: ArrayLike, rope: Rope) -> None:
     Raises
     ------
     UsageError
-        A layer that holds another number of keys. Nothing is changed then.
+        Rotations that are no whole numbers, or a layer that holds another number of keys. Nothing is changed then.
     MissingExtra
         torch is not installed.
     """
@@ -73,7 +73,7 @@ def turn_keys(cache: Any, rotation: ArrayLike, rope: Rope) -> None:
         import torch
     except ImportError:
         raise MissingExtra("torch", "torch") from None
-    by = np.asarray(rotation, np.int64).ravel()
+    by = whole_numbers(rotation, "rotations").ravel()
     held = {layer.keys.shape[-2] for layer in cache.layers}
     if held != {len(by)}:
         raise UsageError(f"{len(by)} rotations for layers of {', '.join(map(str, sorted(held)))} keys")

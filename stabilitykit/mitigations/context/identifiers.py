@@ -1,8 +1,8 @@
 """Values that a tool call may need again: numbers of orders, dates, names of records; and what each is worth.
 
 The chance that a value is an argument of the next call is a logistic function of what it looks like and where it stood,
-fitted on the recorded tool dialogues with the folds grouped by trajectory; ``benchmarks/subjects/context.py`` fits it
-again on every run and scores no value of a trajectory that it was fitted on.
+fitted on the recorded tool dialogues; ``benchmarks/subjects/context_tools.py`` fits it again on every run, and scores
+no value of a task that it was fitted on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ __all__ = ["WEIGHTS", "Mention", "chance", "features", "gather", "values_of"]
 _VALUE = re.compile(r"\w+(?:[-_.:@]\w+)*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[\d.:,-]+")
-_HALF_LIFE_UNITS = 4.0
+FADING = 8.0
+"""Units after which what was said last counts for the e-th part."""
 FEATURES = (
     "count",
     "latest",
@@ -35,7 +36,7 @@ FEATURES = (
     "number",
     "plain",
 )
-WEIGHTS: tuple[float, ...] = (-7.24, 0.45, -1.21, 1.02, 0.96, 0.51, 0.92, 1.5, 4.1, 2.07, 2.17, -1.6, -0.79)
+WEIGHTS: tuple[float, ...] = (-7.53, 0.451, -1.09, 1.19, 0.959, 0.515, 0.913, 1.5, 4.09, 2.07, 2.17, -1.59, -0.796)
 """Constant, then one for each of ``FEATURES``."""
 
 
@@ -88,7 +89,7 @@ def features(mentions: Mapping[str, Mention], units: int) -> NDArray[np.float64]
                 1.0,
                 math.log(len(mention.units)),
                 age <= 0,
-                math.exp(-age / _HALF_LIFE_UNITS),
+                math.exp(-age / FADING),
                 *(who in mention.by for who in ("user", "assistant", "argument", "tool")),
                 _DATE.fullmatch(value) is not None,
                 has_digit and "_" in value,

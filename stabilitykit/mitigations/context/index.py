@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from stabilitykit.mitigations.context.identifiers import values_of
 from stabilitykit.mitigations.context.messages import images_of, text_of
+from stabilitykit.mitigations.context.scanning import COLUMNS, TOKENS, WORDS
 from stabilitykit.mitigations.context.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_tokens
-from stabilitykit.mitigations.context.words import TOKENS, shared_vocabulary
+from stabilitykit.mitigations.context.words import END_OF_MESSAGE, Vocabulary
 from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["ContextIndex"]
@@ -23,7 +24,8 @@ class ContextIndex:
 
     A host may keep one per conversation and give it to every ``trim``: only messages that are new since the last call
     are read, and a cut stays where it was until the budget is used up again. Results are the same without it, but for
-    that. Not to be shared between threads.
+    that. Not to be shared between threads. The first one of a process loads the compiled reader, and compiles it where
+    no cache has it: a host may make one before its first request.
 
     Parameters
     ----------
@@ -47,11 +49,11 @@ class ContextIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self.words = shared_vocabulary()
+        self.words = Vocabulary()
         self.texts: list[str] = []
         self._seen: list[Message] = []
-        self.codes = np.empty(0, np.int32)
-        self.place = np.empty(0, np.int32)
+        self.stems = np.empty(0, np.int32)
+        self.counts = np.empty((0, COLUMNS), np.int32)
         self.tokens: NDArray[np.int64] = np.empty(0, np.int64)
         self._values: list[frozenset[str]] = []
         self._vectors: NDArray[np.float64] | None = None
@@ -67,25 +69,21 @@ class ContextIndex:
         new = messages[first:]
         if not new:
             return
-        self._seen += map(_copied, new)
         texts = list(map(_said, new))
-        self.texts += texts
-        codes = self.words.read(" \0 ".join(texts) + " \0")
-        place = first + np.cumsum(codes == 0) - (codes == 0)
-        facts = self.words.facts
-        if self.count_tokens is None:
-            counts = np.bincount(place - first, facts[codes, TOKENS], len(new)).astype(np.int64)
-        else:
-            counts = np.array([self._counted(text) for text in texts], np.int64)
+        stems, counts = self.words.read(texts)
+        own = counts[:, TOKENS] if self.count_tokens is None else [self._counted(text) for text in texts]
         images = np.fromiter(map(images_of, new), np.int64, len(new))
-        self.codes = np.concatenate([self.codes, codes])
-        self.place = np.concatenate([self.place, place.astype(np.int32)])
-        self.tokens = np.concatenate([self.tokens, counts + images * IMAGE_TOKENS + self.message_tokens])
+        self._seen += map(_copied, new)
+        self.texts += texts
+        self.stems = np.concatenate([self.stems, stems])
+        self.counts = np.concatenate([self.counts, counts])
+        self.tokens = np.concatenate([self.tokens, own + images * IMAGE_TOKENS + self.message_tokens])
 
     def _forget(self, first: int) -> None:
         """Drop all from a place on: a host edits its latest messages now and then."""
-        words = int(np.searchsorted(self.place, first))
-        self.codes, self.place, self.tokens = self.codes[:words], self.place[:words], self.tokens[:first]
+        self.counts, self.tokens = self.counts[:first], self.tokens[:first]
+        self.stems = self.stems[: int(self.counts[:, WORDS].sum())]
+        self.words.forget(int(self.stems.max(initial=-1)) + 1)
         del self.texts[first:], self._seen[first:], self._values[first:]
         self._vectors = None if self._vectors is None else self._vectors[:first]
         if self.cut is not None and self.cut.upto > first:
@@ -132,4 +130,4 @@ def _copied(message: Message) -> Message:
 
 def _said(message: Message) -> str:
     text = text_of(message)
-    return text.replace("\0", " ") if "\0" in text else text  # the mark between messages
+    return text.replace(END_OF_MESSAGE, " ") if END_OF_MESSAGE in text else text

@@ -11,10 +11,21 @@ from typing import Any, NamedTuple
 
 from stabilitykit.mitigations.outcome import Message
 
-__all__ = ["SYSTEM", "Unit", "images_of", "last_user", "read_units", "role_of", "text_of", "without_old_reasoning"]
+__all__ = [
+    "SYSTEM",
+    "Unit",
+    "images_of",
+    "is_plain",
+    "last_user",
+    "read_units",
+    "role_of",
+    "text_of",
+    "without_old_reasoning",
+]
 
 REASONING = ("reasoning_content", "reasoning")
 SYSTEM = ("system", "developer")
+_RESULTS = ("tool", "function")
 
 
 class Unit(NamedTuple):
@@ -61,8 +72,13 @@ def _called(call: Any) -> str:
     return f"{function.get('name', '')} {arguments if isinstance(arguments, str) else json.dumps(arguments)}"
 
 
+def is_plain(message: Message) -> bool:
+    """Tell whether a message has nothing but a role, which is not that of a result, and a content."""
+    return len(message) == 2 and "content" in message and message.get("role") not in _RESULTS
+
+
 def _calls(message: Message) -> list[Any]:
-    if len(message) == 2:  # a role and a content
+    if len(message) == 2 and "content" in message:
         return []
     calls = message.get("tool_calls")
     found = list(calls) if isinstance(calls, Sequence) and not isinstance(calls, str) else []
@@ -109,16 +125,19 @@ def read_units(messages: Sequence[Message]) -> list[Unit]:
     found: list[Unit] = []
     k = 0
     while k < len(messages):
-        start, calls = k, _calls(messages[k])
-        role = role_of(messages[k])
+        start, message = k, messages[k]
         k += 1
-        if role in ("tool", "function"):
+        if is_plain(message):
+            found.append(Unit((start,)))
+            continue
+        calls = _calls(message)
+        if message.get("role") in _RESULTS:
             found.append(Unit((start,), True, True))
         elif not calls:
             found.append(Unit((start,)))
         else:
             wanted = [c.get("id") if isinstance(c, Mapping) else None for c in calls]
-            while k < len(messages) and role_of(messages[k]) in ("tool", "function"):
+            while k < len(messages) and messages[k].get("role") in _RESULTS:
                 result = messages[k].get("tool_call_id")
                 if result not in wanted:
                     break
@@ -132,7 +151,7 @@ def without_old_reasoning(messages: Sequence[Message], before: int) -> list[Mess
     """Leave out the reasoning of the turns before a place: models do not want it back, so it goes before any words."""
     return [
         {key: value for key, value in m.items() if key not in REASONING}
-        if k < before and any(key in m for key in REASONING)
+        if k < before and ("reasoning_content" in m or "reasoning" in m)
         else m
         for k, m in enumerate(messages)
     ]

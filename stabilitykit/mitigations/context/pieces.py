@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
-__all__ = ["pieces_of"]
+__all__ = ["GAP", "joined", "pieces_of"]
+
+GAP = " … "
+"""Stands where pieces were left out."""
 
 _FENCE = re.compile(
     r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n(?:.*?\n)?? {0,3}\1[`~]*[ \t]*(?:\n|\Z)|.*\Z)",  # one never closed goes to the end
@@ -32,3 +36,12 @@ def pieces_of(text: str) -> list[str]:
 
 def _sentences(text: str) -> list[str]:
     return [s for s in _SENTENCE.findall(text) if s]
+
+
+def joined(pieces: Sequence[str], kept: Collection[int]) -> str:
+    """Give the text with these pieces, and marks where others stood."""
+    text, before = "", -1
+    for k in sorted(kept):
+        text = text + pieces[k] if k == before + 1 else text.rstrip(" ") + GAP + pieces[k]
+        before = k
+    return text if before == len(pieces) - 1 else text.rstrip(" ") + GAP.rstrip()

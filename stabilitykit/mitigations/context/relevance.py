@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.mitigations.context.index import ContextIndex
-from stabilitykit.mitigations.context.words import IS_CJK, STEM
+from stabilitykit.mitigations.context.scanning import CHARACTERS, STEMS, WORDS
 
 __all__ = ["MEANING", "SENTENCES", "TURNS", "bm25", "is_cjk", "neighbours", "standard", "uniqueness"]
 
 Scores = NDArray[np.float64]
-K1, B = 1.2, 0.5
-TURNS, SENTENCES, MEANING = (0.5, 0.3, 0.15), (0.3, 0.2), (0.3, 0.15, 0.1)
+K1, B = 1.5, 0.5
+TURNS, SENTENCES, MEANING = (0.5, 0.3, 0.15), (0.3,), (0.3, 0.15, 0.1)
 """What a neighbour lends, by distance: words among turns, words among Chinese sentences, embeddings."""
 
 
@@ -29,36 +29,35 @@ def bm25(index: ContextIndex, query: str) -> Scores:
     stems, pairs = index.words.query(query)
     if not stems:
         return np.zeros(messages)
-    facts = index.words.facts
-    said = facts[index.codes, STEM]
+    said = index.stems
     columns = {code: k for k, code in enumerate(dict.fromkeys(stems))}
-    wanted = np.full(len(index.words.stems) + 1, -1, np.int32)
+    wanted = np.full(len(index.words) + 1, -1, np.int32)
     wanted[list(columns)] = list(columns.values())
     term = wanted[said]  # the last entry, for -1, stays -1
     at = np.flatnonzero(term >= 0)
-    rows, terms = index.place[at], term[at]
+    ends = np.cumsum(index.counts[:, WORDS])
+    rows, terms = np.searchsorted(ends, at, side="right"), term[at]
     weights = [float(stems.count(code)) for code in columns]
     if pairs:
         told = {pair: len(columns) + k for k, pair in enumerate(dict.fromkeys(pairs))}
         near = at[:-1][(np.diff(at) == 1)]
-        found = [
-            (index.place[p], told[pair]) for p in near.tolist() if (pair := (int(said[p]), int(said[p + 1]))) in told
-        ]
+        found = [(p, told[pair]) for p in near.tolist() if (pair := (int(said[p]), int(said[p + 1]))) in told]
         if found:
-            more = np.array(found, np.int64)
-            rows, terms = np.concatenate([rows, more[:, 0]]), np.concatenate([terms, more[:, 1]])
+            places, more = np.array(found, np.int64).T
+            rows = np.concatenate([rows, np.searchsorted(ends, places, side="right")])
+            terms = np.concatenate([terms, more])
         weights += [float(pairs.count(pair)) for pair in told]
     width = len(weights)
-    counts = np.bincount(rows.astype(np.int64) * width + terms, minlength=messages * width).reshape(messages, width)
+    counts = np.bincount(rows * width + terms, minlength=messages * width).reshape(messages, width)
     held = (counts > 0).sum(axis=0)
     idf = np.log(1 + (messages - held + 0.5) / (held + 0.5)) * np.array(weights)
-    length = np.maximum(np.bincount(index.place[said >= 0], minlength=messages), 1)
+    length = np.maximum(index.counts[:, STEMS], 1)
     return np.asarray((counts * (K1 + 1) / (counts + (K1 * (1 - B + B * length / length.mean()))[:, None])) @ idf)
 
 
 def is_cjk(index: ContextIndex) -> bool:
     """Tell whether most words are Chinese, Japanese or Korean characters."""
-    return len(index.codes) > 0 and bool(index.words.facts[index.codes, IS_CJK].mean() > 0.5)
+    return bool(2 * index.counts[:, CHARACTERS].sum() > len(index.stems))
 
 
 def neighbours(scores: Scores, shares: Sequence[float]) -> Scores:

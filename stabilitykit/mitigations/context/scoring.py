@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stabilitykit.mitigations.context import identifiers, relevance, worth
-from stabilitykit.mitigations.context.identifiers import Mention, chance, gather
 from stabilitykit.mitigations.context.index import ContextIndex
-from stabilitykit.mitigations.context.messages import Unit, role_of
-from stabilitykit.mitigations.context.words import STEM
-from stabilitykit.mitigations.outcome import Message
+from stabilitykit.mitigations.context.scanning import WORDS
 
-__all__ = ["Policy", "fused", "relevance_of", "said_in", "values_held"]
+__all__ = ["Policy", "fused", "relevance_of"]
 
 SCORERS = ("auto", "lexical", "identifiers", "source")
 
@@ -33,6 +30,8 @@ class Policy:
     ----------
     window_tokens, window_share
         The most recent units that stay whole: this many tokens, at most this share of what there is room for.
+    last_share
+        The last thing said stays, too, unless it takes more of the budget than this share.
     anchors
         Units that stay because they fit the query best.
     anchor_weight, worth_weight, window_weight
@@ -42,6 +41,9 @@ class Policy:
         ``lexical``, ``identifiers``, or ``source``: the softmax diagonal with position bias (formulas A4.1).
     is_blind
         Ignore what was asked.
+    is_whole
+        Tool results stay whole or not at all; else the members or sentences of one that the next call hardly needs can
+        be left out.
     low_water
         A cut goes down to this share of the budget, so that the next turns need none and the prefix stays.
     summary_tokens
@@ -52,12 +54,14 @@ class Policy:
 
     window_tokens: int = 512
     window_share: float = attrs.field(default=0.0625, validator=_share)
+    last_share: float = attrs.field(default=0.2, validator=_share)
     anchors: int = 3
     anchor_weight: float = 1.0
-    worth_weight: float = 0.2
+    worth_weight: float = 0.4
     window_weight: float = 0.05
     scorer: str = attrs.field(default="auto", validator=attrs.validators.in_(SCORERS))
     is_blind: bool = False
+    is_whole: bool = False
     low_water: float = attrs.field(default=0.75, validator=_share)
     summary_tokens: int = 0
     worth_weights: tuple[float, ...] = worth.WEIGHTS
@@ -92,10 +96,10 @@ def relevance_of(index: ContextIndex, query: str, scorer: str = "auto", asked: i
 
 
 def _word_vectors(index: ContextIndex) -> NDArray[np.float64]:
-    stems = index.words.facts[index.codes, STEM]
-    _, column = np.unique(stems, return_inverse=True)
-    rows = np.zeros((len(index.texts), int(column.max(initial=0)) + 1))
-    np.add.at(rows, (index.place[stems >= 0], column[stems >= 0]), 1.0)
+    messages = len(index.texts)
+    rows = np.zeros((messages, len(index.words)))
+    is_stem = index.stems >= 0
+    np.add.at(rows, (np.repeat(np.arange(messages), index.counts[:, WORDS])[is_stem], index.stems[is_stem]), 1.0)
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
 
 
@@ -115,25 +119,3 @@ def fused(index: ContextIndex, relevant: NDArray[np.float64], policy: Policy) ->
         + share * relevance.standard(value)
         + policy.window_weight * relevance.standard(recent)
     )
-
-
-def values_held(
-    index: ContextIndex, messages: Sequence[Message], units: Sequence[Unit], weights: Sequence[float]
-) -> tuple[list[list[int]], NDArray[np.float64]]:
-    """Give the identifiers of each unit as numbers, and the chance of each to be needed again."""
-    mentions = said_in(index, messages, units)
-    number = {value: k for k, value in enumerate(mentions)}
-    holds = [sorted({number[v] for k in unit.members for v in index.values(k)}) for unit in units]
-    return holds, chance(mentions, len(units), weights)
-
-
-def said_in(index: ContextIndex, messages: Sequence[Message], units: Sequence[Unit]) -> dict[str, Mention]:
-    """Collect who said which identifier in which unit."""
-
-    def who(k: int) -> str:
-        role = role_of(messages[k])
-        if role == "assistant" and messages[k].get("tool_calls"):
-            return "argument"
-        return role if role in ("user", "assistant") else "tool"
-
-    return gather([[(who(k), index.values(k)) for k in unit.members] for unit in units])

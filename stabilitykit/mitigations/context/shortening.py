@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from stabilitykit.mitigations.context.choosing import fill
 from stabilitykit.mitigations.context.index import ContextIndex
-from stabilitykit.mitigations.context.pieces import pieces_of
+from stabilitykit.mitigations.context.pieces import joined, pieces_of
 from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["SMALLEST", "shortened"]
 
 SMALLEST = 32
 """Tokens below which it is not worth it."""
-_GAP = " … "
 
 
 def shortened(message: Message, room: int, index: ContextIndex, query: str) -> Message | None:
@@ -34,16 +33,8 @@ def shortened(message: Message, room: int, index: ContextIndex, query: str) -> M
     kept: set[int] = set()
     fill(order, cost, room - each, kept)
     while kept:
-        made = {**message, "content": _joined(pieces, kept)}
+        made = {**message, "content": joined(pieces, kept)}
         if index.count(made) <= room:
             return made
         kept.remove(max(kept, key=order.index))  # a host's counter need not add up over sentences
     return None
-
-
-def _joined(pieces: list[str], kept: set[int]) -> str:
-    text, before = "", -1
-    for k in sorted(kept):
-        text = text + pieces[k] if k == before + 1 else text.rstrip(" ") + _GAP + pieces[k]
-        before = k
-    return text if before == len(pieces) - 1 else text.rstrip(" ") + _GAP.rstrip()

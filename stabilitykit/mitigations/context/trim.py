@@ -19,25 +19,24 @@ from typing import NamedTuple
 import attrs
 import numpy as np
 
-from stabilitykit.mitigations.context.choosing import by_score, cover, fill
+from stabilitykit.mitigations.context.choosing import by_score, fill
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.context.messages import (
     SYSTEM,
     Unit,
+    is_plain,
     last_user,
     read_units,
     role_of,
     without_old_reasoning,
 )
-from stabilitykit.mitigations.context.scoring import Policy, fused, relevance_of, values_held
+from stabilitykit.mitigations.context.results import Sized, keep_values
+from stabilitykit.mitigations.context.scoring import Policy, fused, relevance_of
 from stabilitykit.mitigations.context.shortening import shortened
 from stabilitykit.mitigations.context.summary import Summarise, is_anchor, make_anchor
 from stabilitykit.mitigations.outcome import Message
 
 __all__ = ["Trimmed", "trim"]
-
-_LAST = 0.2
-"""The last thing said stays, too, unless it takes more of the budget than this share."""
 
 
 @attrs.frozen
@@ -98,8 +97,9 @@ def trim(
 ) -> Trimmed:
     """Trim a list of OpenAI-style messages.
 
-    System messages and the last user message always stay; tool calls stay with their results; code fences and sentences
-    are never broken. Nothing is cut while the list fits; a cut goes down to the policy's low-water mark.
+    System messages and the last user message always stay; tool calls stay with their results, of which some members or
+    sentences may be left out; code fences, sentences and members of JSON are never broken. Nothing is cut while the
+    list fits; a cut goes down to the policy's low-water mark.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ def trim(
 
 def _parts_a_pair(cut: _Cut, messages: Sequence[Message]) -> bool:
     """Tell whether an earlier cut dropped the call of a result that has come since."""
-    return any(u.is_broken for u in read_units([*(p.message for p in cut.parts), *messages[cut.upto :]]))
+    left = [*(p.message for p in cut.parts), *messages[cut.upto :]]
+    return not all(map(is_plain, left)) and any(u.is_broken for u in read_units(left))
 
 
 def _prefix_tokens(stood: Sequence[Message], parts: Sequence[_Part]) -> int:
@@ -191,14 +192,17 @@ def _cut(
     reserved = min(
         policy.summary_tokens, max(free // 4, min(had, free // 2))
     )  # facts of an earlier one have room again
-    urgent = [k for k, m in enumerate(first) if is_summary[m] or (k == len(units) - 1 and cost[k] <= _LAST * budget)]
+    urgent = [
+        k
+        for k, m in enumerate(first)
+        if is_summary[m] or (k == len(units) - 1 and cost[k] <= policy.last_share * budget)
+    ]
     fill((k for k in urgent if k not in out), cost, budget - spent - reserved, kept)
     room = int(policy.low_water * budget) - reserved - sum(cost[k] for k in kept)
-    part = _choose(job, room, kept, out) if room > 0 else None
+    made = _choose(job, room, kept, out) if room > 0 else {}
 
-    places = sorted(m for k in kept for m in units[k].members)
-    parts = [_Part(m, bare[m], tokens[m]) for m in places] + ([part] if part else [])
-    parts.sort(key=lambda p: p.place)
+    places = sorted({m for k in kept for m in units[k].members}.union(made))
+    parts = [_Part(m, *made.get(m, (bare[m], tokens[m]))) for m in places]
     if reserved:
         gone = [m for k, m in enumerate(messages) if k not in {p.place for p in parts}]
         summary = make_anchor(gone, min(policy.summary_tokens, budget - sum(p.tokens for p in parts)), index, summarise)
@@ -208,17 +212,9 @@ def _cut(
     return tuple(parts)
 
 
-def _choose(job: _Job, room: int, kept: set[int], out: set[int]) -> _Part | None:
-    """Fill the room: the window, the anchors, the best of the rest; then sentences of the best that did not fit."""
-    policy, index, units, cost = job.policy, job.index, job.units, job.cost
-    relevant = (
-        np.zeros(len(index.texts)) if policy.is_blind else relevance_of(index, job.query, policy.scorer, job.asked)
-    )
-    starts = [u.members[0] for u in units]
-    is_in = np.array([k not in out for k in range(len(units))])
-    near = np.where(is_in, np.maximum.reduceat(relevant, starts), -np.inf)
-    total = np.where(is_in, np.maximum.reduceat(fused(index, relevant, policy), starts), -np.inf)
-
+def _choose(job: _Job, room: int, kept: set[int], out: set[int]) -> dict[int, Sized]:
+    """Fill the room: the window, then values where tools are called, else words; give what stays beside the units."""
+    policy, units, cost = job.policy, job.units, job.cost
     window = min(policy.window_tokens, int(policy.window_share * room))
     for k in range(len(units) - 1, -1, -1):
         if k in kept or k in out:
@@ -229,14 +225,35 @@ def _choose(job: _Job, room: int, kept: set[int], out: set[int]) -> _Part | None
         window, room = window - cost[k], room - cost[k]
     has_tools = any(u.is_tool for u in units)
     if policy.scorer == "identifiers" or (policy.scorer == "auto" and has_tools):
-        holds, chances = values_held(index, job.messages, units, policy.identifier_weights)
-        cover(holds, chances, [c if k not in out else room + 1 for k, c in enumerate(cost)], room, kept)
-        return None
+        return keep_values(
+            job.messages,
+            job.tokens,
+            units,
+            job.index,
+            room=room,
+            kept=kept,
+            out=out,
+            weights=policy.identifier_weights,
+            is_whole=policy.is_whole,
+        )
+    return _keep_fitting(job, room, kept, out)
+
+
+def _keep_fitting(job: _Job, room: int, kept: set[int], out: set[int]) -> dict[int, Sized]:
+    """Keep the anchors, then the best of the rest; then sentences of the best that did not fit."""
+    policy, index, units, cost = job.policy, job.index, job.units, job.cost
+    relevant = (
+        np.zeros(len(index.texts)) if policy.is_blind else relevance_of(index, job.query, policy.scorer, job.asked)
+    )
+    starts = [u.members[0] for u in units]
+    is_in = np.array([k not in out for k in range(len(units))])
+    near = np.where(is_in, np.maximum.reduceat(relevant, starts), -np.inf)
+    total = np.where(is_in, np.maximum.reduceat(fused(index, relevant, policy), starts), -np.inf)
     room = fill((k for k in by_score(near) if near[k] > 0), cost, room, kept, policy.anchors)
     order = [k for k in by_score(total) if k not in out]
     room = fill(order, cost, room, kept)
     for k in order:
         if k not in kept and len(units[k].members) == 1 and not units[k].is_tool:
             made = shortened(job.messages[starts[k]], room, index, job.query)
-            return None if made is None else _Part(starts[k], made, index.count(made))
-    return None
+            return {} if made is None else {starts[k]: (made, index.count(made))}
+    return {}

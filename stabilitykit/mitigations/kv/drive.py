@@ -10,6 +10,8 @@ from stabilitykit.mitigations.kv.layout import (
     ADMITTED,
     DROP,
     EVICT,
+    FRESH,
+    GROWN,
     HEADER,
     KIDS,
     LRU,
@@ -31,7 +33,7 @@ from stabilitykit.mitigations.kv.layout import (
 )  # fmt: skip
 from stabilitykit.mitigations.kv.lists import list_admit, list_drop, list_evict, list_request, list_touch
 from stabilitykit.mitigations.kv.scored import offer, score_admit, score_drop, score_evict, score_request, score_touch
-from stabilitykit.mitigations.kv.survival_index import learn
+from stabilitykit.mitigations.kv.survival_index import learn, level_behind
 from stabilitykit.mitigations.kv.table import find
 
 __all__ = ["KINDS", "drive"]
@@ -51,6 +53,7 @@ def resident(m: Block, key: int) -> int:
 def tick(m: Block, f: Block, at: float) -> int:
     """Begin the next request; a clock that goes backwards stands still; gives 0."""
     m[SERIAL] = int(m[SERIAL]) + 1
+    m[FRESH] = 0
     f[NOW] = max(float(f[NOW]), at)
     if m[POLICY] == SURVIVAL:
         learn(m, f)
@@ -85,6 +88,8 @@ def admit(m: Block, f: Block, key: int, parent: int, traits: int) -> int:
     else:
         score_touch(m, f, parent)
         heap_remove(m, f, parent)
+        m[GROWN] = level_behind(m, parent)
+        m[FRESH] = int(m[FRESH]) + (1 if find(m, key) == 0 else 0)
         offer(m, f, score_admit(m, f, key, parent, 1, 0.0, traits))
     m[pins] = int(m[pins]) - 1
     return int(m[ADMITTED])

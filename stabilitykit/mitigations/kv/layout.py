@@ -13,8 +13,8 @@ __all__: list[str] = []
 (
     CAPACITY, MOST_GHOSTS, MARKS, TABLE, MASK, HEAP, OUT, ORDER, MOVED, VISITS, SIZE, GHOSTS, FREE, SERIAL, HEAPED,
     OUT_N, POLICY, HAND, K, BYPASS, KEYED, ORDERED, MOVED_N, OP, ADMITTED, GHOST_LIST, VISITED, RING, EVERY, UNTIL,
-    FLOATS, CLASSED, REUSED, RISKED, LOWS, INDEX, HAZARD, MODE,
-) = range(38)  # fmt: skip
+    FLOATS, REUSED, RISKED, LOWS, INDEX, HAZARDS, MODE, UNUSED, FRESH, GROWN,
+) = range(40)  # fmt: skip
 HEADER = 40
 """Its length."""
 
@@ -25,8 +25,8 @@ RESIDENT, GHOST, LOOSE = 1, 2, 3
 """States of a node; 0 is free."""
 
 # Further words of a node, for policies that score.
-COUNT, POS, CLASS, VISIT, CONTENT, IS_MOVED = range(6)
-MARK_WORDS = 6
+COUNT, POS, CLASS, VISIT, CONTENT, IS_MOVED, LEVEL = range(7)
+MARK_WORDS = 7
 
 # Floats of a node; the last K references follow, the latest first.
 K1, K2, DEPTH, TIME, RANK, BORN, REFERENCES = range(7)
@@ -44,5 +44,6 @@ REQUEST, TOUCH, ADMIT, EVICT, DROP, PIN, UNPIN = range(7)
 
 BUCKETS = 48
 """Ages are told apart by thirds of an octave; the last bucket is open."""
-CLASSES = 128
-"""Most classes of blocks that the survival index tells apart."""
+COARSE, FINE = 12, 24
+"""Classes that the survival index tells apart, and the finer ones that it makes of each."""
+CLASSES = COARSE * (1 + FINE)

@@ -51,11 +51,11 @@ class Memory:
         nodes = settings.capacity + settings.ghosts + 1  # one more: the block that asks to be admitted
         is_scored = settings.policy not in (at.LRU, at.SIEVE)
         marks = (nodes + 2) * at.MARK_WORDS if settings.policy != at.LRU else 0
-        table = 1 << (4 * nodes - 1).bit_length()  # at most a quarter full: few searches go on
+        table = 1 << (4 * settings.capacity + 2 * settings.ghosts + 3).bit_length()  # at most half full
         ring = 1 << (4 * nodes - 1).bit_length() if settings.policy == at.SURVIVAL else 0
         is_ranked = settings.policy == at.HYBRID
         sizes = {
-            at.MARKS: marks, at.TABLE: table, at.HEAP: nodes if is_scored else 0, at.OUT: settings.capacity,
+            at.MARKS: marks, at.TABLE: table, at.HEAP: settings.capacity if is_scored else 0, at.OUT: settings.capacity,
             at.ORDER: nodes + 2 if is_ranked else 0, at.MOVED: nodes + 2 if is_ranked else 0, at.VISITS: 3 * ring,
             at.UNTIL: at.BUCKETS,
         }  # fmt: skip
@@ -72,8 +72,7 @@ def _fill_header(m: NDArray[np.int64], settings: Settings, nodes: int) -> None:
     m[at.CAPACITY], m[at.MOST_GHOSTS], m[at.POLICY] = settings.capacity, settings.ghosts, settings.policy
     m[at.K], m[at.BYPASS], m[at.MODE], m[at.EVERY] = settings.k, settings.bypass, settings.mode, settings.every
     slots = m[at.HEADER : at.HEADER + (nodes + 2) * at.WORDS].reshape(nodes + 2, at.WORDS)
-    slots[1:nodes, at.NEXT] = np.arange(2, nodes + 1)  # the free nodes are a chain
-    m[at.FREE], m[at.GHOST_LIST] = 1, nodes + 1
+    m[at.UNUSED], m[at.GHOST_LIST] = 1, nodes + 1  # a page of memory that no node needed yet costs nothing
     slots[nodes + 1, [at.PREV, at.NEXT]] = nodes + 1
 
 
@@ -81,7 +80,7 @@ def _floats(m: NDArray[np.int64], settings: Settings, nodes: int) -> NDArray[np.
     rows = at.BUCKETS * (at.CLASSES + 1) if settings.policy == at.SURVIVAL else 0
     sizes: dict[Any, int] = {
         at.FLOATS: (nodes + 2) * (at.REFERENCES + settings.k), at.REUSED: rows, at.RISKED: rows, at.INDEX: rows,
-        at.LOWS: at.BUCKETS + 1, at.HAZARD: at.BUCKETS,
+        at.LOWS: at.BUCKETS + 1, at.HAZARDS: 6 * at.BUCKETS if rows else 0,
     }  # fmt: skip
     start = at.SETTINGS
     f = np.zeros(start + sum(sizes.values()))
@@ -93,5 +92,6 @@ def _floats(m: NDArray[np.int64], settings: Settings, nodes: int) -> NDArray[np.
     low = 2.0 ** (np.arange(at.BUCKETS + 1) / 3.0) - 1.0
     f[m[at.LOWS] : m[at.LOWS] + at.BUCKETS + 1] = low
     if rows:  # before anything is known: the older, the less worth
-        f[m[at.INDEX] : m[at.INDEX] + rows] = np.tile(1.0 / (1.0 + low[:-1]), at.CLASSES + 1)
+        first = m[at.INDEX] + at.BUCKETS * at.COARSE * at.FINE
+        f[first : first + at.BUCKETS * at.COARSE] = np.tile(1.0 / (1.0 + low[:-1]), at.COARSE)
     return f

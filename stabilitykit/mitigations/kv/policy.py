@@ -36,7 +36,9 @@ FRESHNESS: Mapping[str, Content] = {
 """The source's freshness table (formulas A4.2); blocks without a content type are neutral."""
 
 _REMEMBERING = ("survival", "lru-k", "hybrid", "slru")
-_MODES = ("uses", "gaps")
+_MODES = ("uses", "prompts")
+_SURVIVAL_GHOSTS = 1 << 16
+"""What a small cache needs to learn from: blocks come back after many times its capacity."""
 
 
 class KVPolicy:
@@ -51,14 +53,18 @@ class KVPolicy:
     capacity
         Blocks, at least 1.
     ghosts
-        Evicted blocks whose history is remembered: twice the capacity for policies that use it, none for others.
+        Most evicted blocks whose history is remembered. By default twice the capacity for policies that use it, for
+        survival at least 65,536, and none for others. In survival one takes up to 400 bytes, so 65,536 up to 26 MB
+        (of 16 bit floats, a block of 16 tokens of a model of 32 layers and 4096 dimensions takes 8 MB); memory that no
+        ghost needed yet is not touched.
     k
         lru-k and hybrid: which of the last references counts.
     alpha, decay, contents
         hybrid: the share of freshness, how fast it fades (1/s), and what each content type asks for.
     classes
-        survival: blocks are told apart by number of uses (``uses``), or by that and the time between the last two
-        uses (``gaps``).
+        survival: blocks are told apart by number of uses (``uses``), or by that and what their prompt was like: how
+        much of it was new, how often its path had grown (``prompts``). Told block by block, a prompt is new as far as
+        blocks that were never seen have been admitted.
     every, prior
         survival: requests between two computations of the index, visits a class borrows from all.
     may_refuse
@@ -97,9 +103,9 @@ class KVPolicy:
         alpha: float = 0.5,
         decay: float = 0.01,
         contents: Mapping[str, Content] = FRESHNESS,
-        classes: Literal["uses", "gaps"] = "uses",
+        classes: Literal["uses", "prompts"] = "prompts",
         every: int = 50,
-        prior: float = 50.0,
+        prior: float = 100.0,
         may_refuse: bool | None = None,
         is_compiled: bool | None = None,
     ) -> None:
@@ -116,7 +122,7 @@ class KVPolicy:
         if len(names) > layout.CONTENTS:
             raise UsageError(f"at most {layout.CONTENTS - 1} content types")
         self.policy, self.capacity = policy, capacity
-        self.ghosts = (2 * capacity if policy in _REMEMBERING else 0) if ghosts is None else ghosts
+        self.ghosts = _most_ghosts(policy, capacity) if ghosts is None else ghosts
         self._contents = {name: number for number, name in enumerate(names)}
         refuses = policy in ("survival", "belady") if may_refuse is None else may_refuse
         settings = Settings(
@@ -154,7 +160,7 @@ class KVPolicy:
         path = _ids(blocks)
         self._last_at = None
         when = np.array([self._time(at)])
-        traits = np.array([2 * self._contents[content] + is_partial], np.int64)
+        traits = np.array([2 * self._number(content) + is_partial], np.int64)
         call = _Call(path, np.array([0, len(path)], np.int64), when, np.zeros(len(path)), traits)
         return int(self._serve(call)[0])
 
@@ -212,7 +218,7 @@ class KVPolicy:
 
         What had to go for it is in ``evicted``.
         """
-        return bool(self._operate(layout.ADMIT, block, at, parent, 2 * self._contents[content]))
+        return bool(self._operate(layout.ADMIT, block, at, parent, 2 * self._number(content)))
 
     def touch(self, block: int, at: float | None = None) -> bool:
         """Note a use of a block and of all that come before it; False when it is not resident."""
@@ -279,7 +285,8 @@ class KVPolicy:
 
     @property
     def _nodes(self) -> NDArray[np.int64]:
-        return self._memory.m[layout.HEADER : int(self._memory.m[layout.MARKS])].reshape(-1, layout.WORDS)
+        m = self._memory.m  # nodes that were never used lie behind
+        return m[layout.HEADER : layout.HEADER + int(m[layout.UNUSED]) * layout.WORDS].reshape(-1, layout.WORDS)
 
     def _time(self, when: float | None) -> float:
         return -np.inf if when is None or when != when else float(when)
@@ -295,6 +302,12 @@ class KVPolicy:
         call.at_s[0] = self._time(when)
         self._do(op, call)
         return int(call.hits[1])
+
+    def _number(self, content: str) -> int:
+        number = self._contents.get(content)
+        if number is None:
+            raise UsageError(f"content is one of {', '.join(map(repr, self._contents))}")
+        return number
 
     def _serve(self, call: _Call) -> NDArray[np.int64]:
         call.hits[0] = len(call.hits) - 1
@@ -325,6 +338,12 @@ class _Call:
         self.hits = np.zeros(len(starts), np.int64)
         longest = int(np.diff(starts).max(initial=0))
         self.blocks = (ids, starts, at_s, nexts, traits, self.hits, np.zeros(max(longest, 1), np.int64))
+
+
+def _most_ghosts(policy: str, capacity: int) -> int:
+    if policy not in _REMEMBERING:
+        return 0
+    return max(2 * capacity, _SURVIVAL_GHOSTS) if policy == "survival" else 2 * capacity
 
 
 def _ids(blocks: Iterable[int]) -> NDArray[np.int64]:

@@ -10,7 +10,6 @@ from stabilitykit.mitigations.kv.layout import (
     ADMITTED,
     BELADY,
     BORN,
-    BUCKETS,
     BYPASS,
     CAPACITY,
     CLASS,
@@ -19,17 +18,18 @@ from stabilitykit.mitigations.kv.layout import (
     DEPTH,
     FIFO,
     FLOATS,
+    FRESH,
+    GROWN,
     HEADER,
     HEAP,
     HEAPED,
     HYBRID,
-    INDEX,
     K1,
     K2,
     KEYED,
     KIDS,
+    LEVEL,
     LFU,
-    LOWS,
     LRU_K,
     MARK_WORDS,
     MARKS,
@@ -54,7 +54,7 @@ from stabilitykit.mitigations.kv.layout import (
     WORDS,
     K,
 )  # fmt: skip
-from stabilitykit.mitigations.kv.survival_index import bucket_of, note_end, note_visit
+from stabilitykit.mitigations.kv.survival_index import level_behind, note_end, note_visit, worth
 from stabilitykit.mitigations.kv.table import find, forget, leave, obtain, release, settle
 
 RENEWAL = 4
@@ -82,9 +82,7 @@ def set_key(m: Block, f: Block, s: int) -> int:
     elif policy == HYBRID:
         n[K1] = retention(m, f, s)
     elif policy == SURVIVAL:
-        row = int(m[int(m[MARKS]) + s * MARK_WORDS + CLASS]) * BUCKETS
-        bucket = bucket_of(offset_f8(f, int(m[LOWS])), float(m[SERIAL]) - last)
-        n[K1] = f[int(m[INDEX]) + row + bucket]
+        n[K1] = worth(m, f, int(m[int(m[MARKS]) + s * MARK_WORDS + CLASS]), float(m[SERIAL]) - last)
     return 0
 
 
@@ -166,9 +164,9 @@ def note_use(m: Block, f: Block, s: int, depth: int, following: float, content: 
     if is_new:
         e[COUNT] = 0
         e[VISIT] = 0
+        e[LEVEL] = m[GROWN]
         for i in range(k):
             n[REFERENCES + i] = -1.0
-    gap = 0.0 if is_new else float(m[SERIAL]) - float(n[REFERENCES])
     for i in range(k - 1, 0, -1):
         n[REFERENCES + i] = n[REFERENCES + i - 1]
     n[REFERENCES] = float(m[SERIAL])
@@ -183,7 +181,7 @@ def note_use(m: Block, f: Block, s: int, depth: int, following: float, content: 
         note_moved(m, s)
     elif m[POLICY] == SURVIVAL:
         note_end(m, f, s, 1)
-        note_visit(m, f, s, gap, is_partial)
+        note_visit(m, s, is_partial)
     return 0
 
 
@@ -213,6 +211,7 @@ def score_admit(m: Block, f: Block, key: int, parent: int, is_wanted: int, follo
     if parent != 0:
         depth = int(f[int(m[FLOATS]) + parent * width + DEPTH]) + 1
     note_use(m, f, s, depth, following, traits >> 1, traits & 1)
+    m[GROWN] = level_behind(m, s)
     if m[HEADER + s * WORDS + STATE] == RESIDENT:
         heap_remove(m, f, s)
         return s
@@ -247,6 +246,11 @@ def score_request(m: Block, f: Block, ids: Block, nexts: Block, path: Block, fir
     The last block alone can be partial. What a request uses stays until it is served.
     """
     j, tail = first, 0
+    while j < last and find(m, int(ids[j])) != 0:
+        j += 1
+    m[FRESH] = last - j
+    m[GROWN] = 0
+    j = first
     while j < last:
         s = find(m, int(ids[j]))
         if s == 0 or m[HEADER + s * WORDS + STATE] != RESIDENT:
@@ -254,6 +258,7 @@ def score_request(m: Block, f: Block, ids: Block, nexts: Block, path: Block, fir
         heap_remove(m, f, s)
         part = traits & 1 if j == last - 1 else 0
         note_use(m, f, s, j - first, float(nexts[j]), traits >> 1, part)
+        m[GROWN] = level_behind(m, s)
         path[j - first] = s
         tail = s
         j += 1

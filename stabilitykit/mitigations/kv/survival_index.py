@@ -5,9 +5,14 @@ visits that reached that age and those that ended there: hazards, and from them 
 
     max over horizons s of  P(reuse within s) / E[time that it occupies its place until reuse or s]
 
-(Gittins' index; LHD's hit density is one horizon of it). The block with the least index goes. Classes borrow from the
-pooled hazards by PRIOR visits. Visits are remembered in a ring; one that fell out of it is censored, as is a block
-that the ghosts forgot.
+(Gittins' index; LHD's hit density is one horizon of it). The block with the least index goes. Visits are remembered in
+a ring; one that fell out of it is censored, as is a block that the ghosts forgot.
+
+Coarse classes are uses and whether the block is partial. A finer one also knows what the prompt that used the block was
+like: how many of its blocks had never been seen (a new document, the next turn of a conversation); and how often the
+path to the block had grown before the block was first seen. It takes the hazards of its coarse class, times the reuses
+that it had over those that the coarse class would have had (a relative risk), and departs from that as its own visits
+outweigh PRIOR. Coarse classes borrow from all together in the same way, without the ratio.
 
 References
 ----------
@@ -22,12 +27,15 @@ from stabilitykit.kernels.pointers import Block, offset_f8, offset_i8
 from stabilitykit.mitigations.kv.layout import (
     BUCKETS,
     CLASS,
-    CLASSED,
     CLASSES,
+    COARSE,
     COUNT,
     EVERY,
-    HAZARD,
+    FINE,
+    FRESH,
+    HAZARDS,
     INDEX,
+    LEVEL,
     LOWS,
     MARK_WORDS,
     MARKS,
@@ -43,8 +51,10 @@ from stabilitykit.mitigations.kv.layout import (
     VISITS,
 )  # fmt: skip
 
-__all__ = ["bucket_of", "learn", "note_end", "note_visit"]
+__all__ = ["bucket_of", "learn", "level_behind", "note_end", "note_visit", "worth"]
 
+FIRST = COARSE * FINE
+"""The row of the first coarse class, behind the finer ones of all."""
 POOL = CLASSES
 """The row of all classes together."""
 _MOST = 1048576.0
@@ -73,23 +83,28 @@ def reuse_group(count: int) -> int:
 
 
 @kernel
-def gap_group(gap: float) -> int:
-    """Give the group of the time between two uses in requests: factors of 4, 0 for none."""
-    if gap <= 0.0:
-        return 0
-    group, limit = 1, 4.0
-    while group < 7 and gap + 1.0 >= limit:
+def fresh_group(fresh: int) -> int:
+    """Give the group of a number of blocks never seen before: octaves, 7 from 127 on."""
+    group = 0
+    while group < 7 and fresh + 1 >= 2 << group:
         group += 1
-        limit *= 4.0
     return group
 
 
 @kernel
-def class_of(mode: int, count: int, gap: float, is_partial: int) -> int:
-    """Give a block's class: by uses and whether it is partial, and with mode 1 by its last gap too."""
-    if mode == 0:
-        return reuse_group(count) * 2 + is_partial
-    return (min(count - 1, 7) * 8 + gap_group(gap)) * 2 + is_partial
+def class_of(m: Block, count: int, level: int, is_partial: int) -> int:
+    """Give a block's class; with mode 0 no finer one than the coarse class that it is the first of."""
+    finer = min(level, 2) * 8 + fresh_group(int(m[FRESH])) if m[MODE] != 0 else 0
+    return (reuse_group(count) * 2 + is_partial) * FINE + finer
+
+
+@kernel
+def level_behind(m: Block, s: int) -> int:
+    """Give the level of what is first seen behind a node: one more where the node was known before; 0 behind none."""
+    if s == 0:
+        return 0
+    e = offset_i8(m, int(m[MARKS]) + s * MARK_WORDS)
+    return int(e[LEVEL]) + (1 if e[COUNT] > 1 else 0)
 
 
 @kernel
@@ -107,24 +122,21 @@ def note_end(m: Block, f: Block, s: int, is_reuse: int) -> int:
         bucket = bucket_of(offset_f8(f, int(m[LOWS])), float(now - int(begun[place])))
         reused = offset_f8(f, int(m[REUSED]))
         reused[row + bucket] = float(reused[row + bucket]) + 1.0
-        reused[POOL * BUCKETS + bucket] = float(reused[POOL * BUCKETS + bucket]) + 1.0
     ended[place] = now
     return 0
 
 
 @kernel
-def note_visit(m: Block, f: Block, s: int, gap: float, is_partial: int) -> int:
+def note_visit(m: Block, s: int, is_partial: int) -> int:
     """Begin a visit of a node that was just used, in the class it has from now on; gives 0."""
     e, ring, visit = offset_i8(m, int(m[MARKS]) + s * MARK_WORDS), int(m[RING]), int(m[VISITED]) + 1
-    found = class_of(int(m[MODE]), int(e[COUNT]), gap, is_partial)
-    m[CLASSED] = max(int(m[CLASSED]), found + 1)
-    e[CLASS] = found
+    e[CLASS] = class_of(m, int(e[COUNT]), int(e[LEVEL]), is_partial)
     log = offset_i8(m, int(m[VISITS]) + (visit & (ring - 1)))
     m[VISITED] = visit
     e[VISIT] = visit
     log[0] = m[SERIAL]
     log[ring] = -1
-    log[2 * ring] = found
+    log[2 * ring] = e[CLASS]
     return 0
 
 
@@ -144,32 +156,98 @@ def count_risks(m: Block, f: Block) -> int:
             if ended < 0.0 or ended > begun + low[k]:
                 row = int(log[2 * ring + place]) * BUCKETS + k
                 risked[row] = float(risked[row]) + 1.0
-                risked[POOL * BUCKETS + k] = float(risked[POOL * BUCKETS + k]) + 1.0
             visit += 1
         until[k] = visit
     return 0
 
 
 @kernel
-def weigh(m: Block, f: Block, row: int) -> int:
-    """Compute the index of one class at every age from its hazards; gives 0."""
-    hazard, low = offset_f8(f, int(m[HAZARD])), offset_f8(f, int(m[LOWS]))
+def add_up(m: Block, f: Block) -> int:
+    """Add the classes up to the coarse ones, and those to the pool; gives 0."""
     reused, risked = offset_f8(f, int(m[REUSED])), offset_f8(f, int(m[RISKED]))
-    index, prior = offset_f8(f, int(m[INDEX]) + row * BUCKETS), float(f[PRIOR])
-    for a in range(BUCKETS):
-        pooled = (float(reused[POOL * BUCKETS + a]) + 0.05) / (float(risked[POOL * BUCKETS + a]) + 1.0)
-        own = float(reused[row * BUCKETS + a]) + prior * pooled
-        hazard[a] = min(own / (float(risked[row * BUCKETS + a]) + prior), 0.999)
-    for a in range(BUCKETS):
-        stays, reuse, time, best = 1.0, 0.0, 0.0, 0.0
-        for s in range(a, BUCKETS - 1):
-            width = (float(low[s + 1]) - float(low[s])) * (0.5 if s == a else 1.0)
-            time += stays * width * (1.0 - 0.5 * float(hazard[s]))
-            reuse += stays * float(hazard[s])
-            stays *= 1.0 - float(hazard[s])
-            best = max(best, reuse / time)
-        index[a] = best
+    for k in range(FIRST * BUCKETS, (POOL + 1) * BUCKETS):
+        reused[k] = 0.0
+        risked[k] = 0.0
+    for row in range(POOL):
+        above = FIRST + row // FINE if row < FIRST else POOL
+        if risked[row * BUCKETS] > 0.0:
+            for a in range(BUCKETS):
+                reused[above * BUCKETS + a] = float(reused[above * BUCKETS + a]) + float(reused[row * BUCKETS + a])
+                risked[above * BUCKETS + a] = float(risked[above * BUCKETS + a]) + float(risked[row * BUCKETS + a])
     return 0
+
+
+@kernel
+def note_hazards(reused: Block, risked: Block, above: Block, hazards: Block, prior: float, is_finer: int) -> int:
+    """Write a class's hazards from its counts and from the hazards of the class above it; gives 0."""
+    had, due = prior, prior
+    for a in range(BUCKETS):
+        had += float(reused[a])
+        due += float(risked[a]) * float(above[a])
+    lent = prior * (had / due) if is_finer != 0 else prior
+    for a in range(BUCKETS):
+        hazards[a] = min((float(reused[a]) + lent * float(above[a])) / (float(risked[a]) + prior), 0.999)
+    return 0
+
+
+@kernel
+def note_index(hazards: Block, low: Block, index: Block, spans: Block) -> int:
+    """Write the index at every age, the last first; gives 0.
+
+    Behind each age lie spans of buckets, the ratio of reuse to time of each less than that of the one before: the best
+    horizon ends before the first span that would lower the ratio.
+    """
+    reuses, times, stays = spans, offset_f8(spans, BUCKETS), offset_f8(spans, 2 * BUCKETS)
+    n = 0
+    index[BUCKETS - 1] = 0.0
+    for k in range(1, BUCKETS):
+        a = BUCKETS - 1 - k
+        hazard = float(hazards[a])
+        width = (float(low[a + 1]) - float(low[a])) * (1.0 - 0.5 * hazard)
+        for is_whole in range(2):  # a block in a bucket is in the middle of it; one that comes to it has all before it
+            reuse, time, stay, at = hazard, (1.0 if is_whole == 1 else 0.5) * width, 1.0 - hazard, n
+            while at > 0 and float(reuses[at - 1]) * time > reuse * float(times[at - 1]):
+                at -= 1
+                reuse += stay * float(reuses[at])
+                time += stay * float(times[at])
+                stay *= float(stays[at])
+            if is_whole == 0:
+                index[a] = reuse / time
+            else:
+                reuses[at], times[at], stays[at] = reuse, time, stay
+                n = at + 1
+    return 0
+
+
+@kernel
+def weigh(m: Block, f: Block) -> int:
+    """Compute the index of every coarse class, and of the finer ones that had a visit; gives 0."""
+    reused, risked, index = offset_f8(f, int(m[REUSED])), offset_f8(f, int(m[RISKED])), offset_f8(f, int(m[INDEX]))
+    low, own, prior = offset_f8(f, int(m[LOWS])), offset_f8(f, int(m[HAZARDS])), float(f[PRIOR])
+    shared, pool, spans = offset_f8(own, BUCKETS), offset_f8(own, 2 * BUCKETS), offset_f8(own, 3 * BUCKETS)
+    for a in range(BUCKETS):
+        at = POOL * BUCKETS + a
+        pool[a] = (float(reused[at]) + 0.05) / (float(risked[at]) + 1.0)
+    for coarse in range(COARSE):
+        at = (FIRST + coarse) * BUCKETS
+        note_hazards(offset_f8(reused, at), offset_f8(risked, at), pool, shared, prior, 0)
+        note_index(shared, low, offset_f8(index, at), spans)
+        if m[MODE] != 0:
+            for row in range(coarse * FINE, (coarse + 1) * FINE):
+                at = row * BUCKETS
+                if risked[at] > 0.0:
+                    note_hazards(offset_f8(reused, at), offset_f8(risked, at), shared, own, prior, 1)
+                    note_index(own, low, offset_f8(index, at), spans)
+    return 0
+
+
+@kernel
+def worth(m: Block, f: Block, row: int, age: float) -> float:
+    """Give the index of a class at an age; that of its coarse class while its own was never computed."""
+    index = offset_f8(f, int(m[INDEX]))
+    if index[row * BUCKETS] == 0.0:
+        row = FIRST + row // FINE
+    return float(index[row * BUCKETS + bucket_of(offset_f8(f, int(m[LOWS])), age)])
 
 
 @kernel
@@ -178,10 +256,11 @@ def learn(m: Block, f: Block) -> int:
     count_risks(m, f)
     if int(m[SERIAL]) % int(m[EVERY]) != 0:
         return 0
-    for row in range(int(m[CLASSED])):
-        weigh(m, f, row)
-    if float(f[int(m[RISKED]) + POOL * BUCKETS]) > _MOST:
-        for k in range((POOL + 1) * BUCKETS):
-            f[int(m[REUSED]) + k] = float(f[int(m[REUSED]) + k]) * 0.5
-            f[int(m[RISKED]) + k] = float(f[int(m[RISKED]) + k]) * 0.5
+    reused, risked = offset_f8(f, int(m[REUSED])), offset_f8(f, int(m[RISKED]))
+    add_up(m, f)
+    weigh(m, f)
+    if risked[POOL * BUCKETS] > _MOST:
+        for k in range(FIRST * BUCKETS):
+            reused[k] = float(reused[k]) * 0.5
+            risked[k] = float(risked[k]) * 0.5
     return 0

@@ -26,6 +26,7 @@ from stabilitykit.mitigations.kv.layout import (
     STAMP,
     STATE,
     TABLE,
+    UNUSED,
     WORDS,
 )  # fmt: skip
 
@@ -58,7 +59,11 @@ def enter(m: Block, key: int) -> int:
     """Take a free node for a key that is not known; gives its slot."""
     t, d, mask = offset_i8(m, int(m[TABLE])), offset_i8(m, HEADER), int(m[MASK])
     s = int(m[FREE])
-    m[FREE] = d[s * WORDS + NEXT]
+    if s != 0:
+        m[FREE] = d[s * WORDS + NEXT]
+    else:
+        s = int(m[UNUSED])
+        m[UNUSED] = s + 1
     at = home(key, mask)
     while t[at] != 0:
         at = (at + 1) & mask

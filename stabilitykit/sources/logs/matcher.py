@@ -9,13 +9,16 @@ import attrs
 
 from stabilitykit.sources.logs.automaton import compiled, prefilter, search_set
 from stabilitykit.sources.logs.lines import Block
-from stabilitykit.sources.logs.seams import Seams
+from stabilitykit.sources.logs.seams import Joined, Seams
 from stabilitykit.sources.logs.template import Template
 
 __all__ = ["Found", "Line", "Matcher"]
 
 _MAX_FOUND = 16
 """Finds in one line; a line of 8 KiB that repeats a template is no news after that."""
+
+_MAX_TRIED = 64
+"""Joined lines that are remembered: neighbours ask for the same ones."""
 
 
 @attrs.frozen
@@ -131,6 +134,7 @@ class Matcher:
         """
         seams = Seams(block.data, self._literals)
         used = -1  # the last line that is spoken for
+        tried: dict[tuple[int, int], tuple[Found, ...]] = {}
         for index, start, end in seams.candidates(self._hits.finditer(block.data)):
             if index <= used:
                 continue
@@ -138,21 +142,37 @@ class Matcher:
             found = self.match(text) if end > start else ()
             line = Line(block.first + index, text, found)
             if not (found and line.is_whole):
-                line = self._unwrapped(block, seams, index, used + 1, line)
+                line = self._unwrapped(block, seams, index, used + 1, line, tried)
             if line.found:
                 used = line.number - block.first + line.joined - 1
                 yield line
 
-    def _unwrapped(self, block: Block, seams: Seams, index: int, floor: int, line: Line) -> Line:
+    def _unwrapped(
+        self,
+        block: Block,
+        seams: Seams,
+        index: int,
+        floor: int,
+        line: Line,
+        tried: dict[tuple[int, int], tuple[Found, ...]],
+    ) -> Line:
         best = line
+        if len(tried) > _MAX_TRIED:
+            tried.clear()
         for joined in seams.joins(index, floor):
-            found = self.match(joined.text)
-            # Every break must lie inside a find: else two lines are only neighbours.
-            if not all(any(f.start < seam < f.end for f in found) for seam in joined.seams):
+            place = (joined.first, joined.last)
+            if place not in tried:
+                tried[place] = self._across(joined)
+            if not (found := tried[place]):
                 continue
-            tried = Line(block.first + joined.first, joined.text, found, len(joined.seams) + 1)
-            if not best.found or (tried.is_whole and not best.is_whole):
-                best = tried
+            longer = Line(block.first + joined.first, joined.text, found, len(joined.seams) + 1)
+            if not best.found or (longer.is_whole and not best.is_whole):
+                best = longer
             if best.found and best.is_whole:
                 break
         return best
+
+    def _across(self, joined: Joined) -> tuple[Found, ...]:
+        """Give what lines hold together, if every break lies inside a find: else they are only neighbours."""
+        found = self.match(joined.text)
+        return found if all(any(f.start < seam < f.end for f in found) for seam in joined.seams) else ()

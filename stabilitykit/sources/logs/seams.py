@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from functools import cached_property
 from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["MAX_JOINED", "MIN_WIDTH", "Joined", "Seams"]
 
@@ -65,16 +66,21 @@ class Seams:
     def joins(self, index: int, floor: int = 0) -> Iterator[Joined]:
         """Give the longer lines that a line may be part of; none reaches back before the line `floor`."""
         for first in range(index, max(floor, index - MAX_JOINED + 1) - 1, -1):
-            if first < index and not self._goes_on(first, index):
+            reach = int(self._reach[first])
+            if reach < index:
                 break
-            for last in range(max(first + 1, index), min(first + MAX_JOINED, len(self._starts))):
-                if not self._goes_on(first, last):
-                    break
-                pieces = [self._data[self._starts[k] : self._ends[k]] for k in range(first, last + 1)]
-                if sum(map(len, pieces)) <= _MAX_TEXT:
-                    yield Joined(first, last, b"".join(pieces), tuple(accumulate(map(len, pieces[:-1]))))
+            start, width = int(self._starts[first]), int(self._ends[first] - self._starts[first])
+            for last in range(max(first + 1, index), min(first + MAX_JOINED, reach + 1)):
+                end = int(self._ends[last])
+                if end - start - (last - first) <= _MAX_TEXT:
+                    seams = tuple(width * k for k in range(1, last - first + 1))
+                    yield Joined(first, last, self._data[start:end].replace(b"\n", b""), seams)
 
-    def _goes_on(self, first: int, last: int) -> bool:
-        """Tell whether every line before the last is as wide as the terminal, and all of them alike."""
-        widths = (self._ends - self._starts)[first:last]
-        return bool(widths[0] >= MIN_WIDTH and (widths == widths[0]).all())
+    @cached_property
+    def _reach(self) -> NDArray[np.int64]:
+        """The furthest line that each may be one with: all before it are as wide as the terminal, and alike."""
+        widths = self._ends - self._starts
+        lines = np.arange(len(widths))
+        run_ends = np.append(np.flatnonzero(np.diff(widths)), len(widths) - 1)
+        goes_to = np.minimum(run_ends[np.searchsorted(run_ends, lines)] + 1, len(widths) - 1)
+        return np.where(widths >= MIN_WIDTH, goes_to, lines)

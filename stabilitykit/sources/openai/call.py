@@ -22,7 +22,10 @@ from stabilitykit.sources.openai.reply import Piece, Reply
 from stabilitykit.sources.openai.sse import SseDecoder
 from stabilitykit.turn import Turn
 
-__all__ = ["Call", "Open"]
+__all__ = ["LONGEST_BODY", "Call", "Open"]
+
+LONGEST_BODY = 16 << 20
+"""Bytes of a whole reply that is given as text: 20 candidates of each of 10,000 tokens. More would hold the host up."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,11 +77,20 @@ class Call:
     Every ``at`` is a time of the recorder's clock, in seconds; without it the clock is asked.
     """
 
-    def __init__(self, shared: Open, session_id: str, sent_tokens: float | None, *, keep_pieces: bool = False) -> None:
+    def __init__(
+        self,
+        shared: Open,
+        session_id: str,
+        sent_tokens: float | None,
+        user_questions: int | None = None,
+        *,
+        keep_pieces: bool = False,
+    ) -> None:
         self.session_id = session_id
         self.is_open = True
         self._shared = shared
         self._sent_tokens = sent_tokens
+        self._user_questions = user_questions
         self._arrivals = Arrivals(math.nan)
         self._reply = Reply(self._arrivals, [] if keep_pieces else None)
         self._decoder = SseDecoder()
@@ -123,15 +135,20 @@ class Call:
 
     @_quiet
     def response(self, body: object, *, status: float | None = None, at: float | None = None) -> None:
-        """Take a whole reply in: parsed, an object, or JSON text; an error body together with its HTTP status."""
-        self._arrivals.event(self._time(at))
-        self._status = status = self._http(number(status))
-        if isinstance(body, str | bytes | bytearray):
-            body = self._parsed(bytes(body, "utf-8", "replace") if isinstance(body, str) else bytes(body), "the reply")
-        given = fields(body)
-        self._reply.take(given, None, status)
-        self._reply.is_complete = bool(given)
-        self.end()
+        """Take a whole reply in: parsed, an object, or JSON text; an error body together with its HTTP status.
+
+        Text of more than 16 MiB is not read (``LONGEST_BODY``): a fault.
+        """
+        try:
+            self._arrivals.event(self._time(at))
+            self._status = status = self._http(number(status))
+            if isinstance(body, str | bytes | bytearray):
+                body = self._whole(body)
+            given = fields(body)
+            self._reply.take(given, None, status)
+            self._reply.is_complete = bool(given)
+        finally:
+            self.end()
 
     @_quiet
     def chunk(self, chunk: object, *, at: float | None = None) -> None:
@@ -262,6 +279,13 @@ class Call:
         if body is not None:
             self._reply.take(fields(body), now_s)
 
+    def _whole(self, body: str | bytes | bytearray) -> dict[str, Any] | None:
+        if len(body) > LONGEST_BODY:
+            self._reply.fault(f"the reply: longer than {LONGEST_BODY} bytes")
+            self._reply.failed(None, None)  # nobody knows what it was
+            return None
+        return self._parsed(bytes(body, "utf-8", "replace") if isinstance(body, str) else bytes(body), "the reply")
+
     def _parsed(self, data: bytes, where: str) -> dict[str, Any] | None:
         """Parse JSON; what cannot be read becomes a located fault, and says nothing of its text."""
         try:
@@ -289,6 +313,7 @@ class Call:
             "replica": shared.replica,
             "model": reply.model,
             "sent_tokens": self._sent_tokens,
+            "user_questions": self._user_questions,
             "context_window_tokens": reply.window or shared.window,
             "pending_requests": len(shared.calls),
             "http_status": self._status,

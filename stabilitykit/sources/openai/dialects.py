@@ -23,7 +23,7 @@ from typing import Any
 from stabilitykit.decision import Fault
 from stabilitykit.sources.openai.fields import fields, items, number, walk
 
-__all__ = ["said"]
+__all__ = ["drop_excess", "said"]
 
 _ROWS: tuple[tuple[str, str, float], ...] = (
     ("input_tokens", "usage.prompt_tokens", 1),
@@ -94,11 +94,17 @@ def said(body: Mapping[str, Any], faults: list[Fault]) -> dict[str, float]:
         elif value > 0 or signal not in _POSITIVE:
             found[signal], places[signal] = value * scale, place
     _complete(given, found)
-    for part, whole in _PARTS:
-        if part in found and found[part] > found.get(whole, math.inf):
-            faults.append(Fault("invalid", part, f"{places[part]}: more than {whole}"))
-            del found[part]
+    for part, whole in drop_excess(found):
+        faults.append(Fault("invalid", part, f"{places[part]}: more than {whole}"))
     return found
+
+
+def drop_excess(found: dict[str, float]) -> list[tuple[str, str]]:
+    """Take out each part that is greater than its whole; gives the names of both."""
+    wrong = [(part, whole) for part, whole in _PARTS if found.get(part, 0.0) > found.get(whole, math.inf)]
+    for part, _ in wrong:
+        del found[part]
+    return wrong
 
 
 def _complete(given: Mapping[str, Any], found: dict[str, float]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from stabilitykit.sources.openai.call import Call, Open
 from stabilitykit.sources.openai.fields import number
+from stabilitykit.sources.questions import user_questions
 
 __all__ = ["TurnRecorder"]
 
@@ -68,7 +69,8 @@ class TurnRecorder:
         session_id
             The conversation.
         request
-            What is sent (messages, or the whole payload); only ``count_tokens`` looks at it.
+            What is sent (messages, or the whole payload); ``count_tokens`` looks at it, and the question marks of its
+            newest user message are counted (``user_questions``). Nothing of it is kept.
         at
             When it was sent, in seconds of the clock.
         keep_pieces
@@ -82,8 +84,15 @@ class TurnRecorder:
                     sent, problem = None, "count_tokens: negative"
             except Exception as error:  # the host's function: its mistakes must not cost the reply
                 problem = f"count_tokens: {type(error).__name__}"
-        call = Call(self._shared, session_id, sent, keep_pieces=keep_pieces)
+        call = Call(self._shared, session_id, sent, _questions(request), keep_pieces=keep_pieces)
         if problem:
             call._reply.fault(problem, "sent_tokens")
         call.send(at=at)
         return call
+
+
+def _questions(request: Any) -> int | None:
+    try:
+        return user_questions(request)
+    except Exception:  # a foreign request of an odd shape must not cost the reply: its number is unknown
+        return None

@@ -10,7 +10,7 @@ import attrs
 
 from stabilitykit.decision import Fault
 from stabilitykit.sources.openai.arrivals import Arrivals
-from stabilitykit.sources.openai.dialects import said
+from stabilitykit.sources.openai.dialects import drop_excess, said
 from stabilitykit.sources.openai.fields import fields, items, number
 from stabilitykit.sources.openai.outcomes import finish_reason_of, outcome_of
 from stabilitykit.sources.openai.tokens import candidates, listed_tokens, token_id
@@ -115,6 +115,8 @@ class Reply:
                 if self.pieces is not None:
                     self.pieces.append(Piece(now_s, tokens, _answer_text(choice, body)))
         self.said.update(stated)
+        for part, whole in drop_excess(self.said):
+            self.fault(f"{part} of one chunk: more than {whole} of another", part)
         self._take_end(choice, body)
         error = body.get("error") or (body if body.get("object") == "error" else None)
         if error or (status is not None and status >= 400):

@@ -17,7 +17,7 @@ def write(folder, turns, **arrays):
     return folder / "e.npz", folder / "t.jsonl"
 
 
-TURNS = [{"text": "one two"}, {"tokens": 7}, {"text": "three"}, {"text": "再见 bye"}]
+TURNS = [{"text": "one two"}, {"tokens": 7}, {"text": "three??"}, {"text": "再见 bye"}]
 
 
 def test_every_message_or_the_users(tmp_path):
@@ -27,10 +27,12 @@ def test_every_message_or_the_users(tmp_path):
     """
     paths = write(tmp_path, TURNS, shift=[0, 1, 0, 0])
     (all_of_it,) = read_dialogues(*paths)
-    assert all_of_it.message.tolist() == [6, 11, 5, 7]
+    assert all_of_it.message.tolist() == [6, 11, 7, 7]
     assert all_of_it.shift.tolist() == [0, 1, 0, 0]
     (users,) = read_dialogues(*paths, only_user=True)
-    assert (users.message.tolist(), users.answer.tolist(), users.shift.tolist()) == ([6, 9], [0, 7], [0, 1])
+    assert (users.message.tolist(), users.answer.tolist(), users.shift.tolist()) == ([6, 11], [0, 7], [0, 1])
+    assert (all_of_it.questions.tolist()[:3:2], users.questions.tolist()) == ([0, 2], [0, 2])
+    assert np.isnan(all_of_it.questions[1])  # neither text nor a number
     assert users.vectors.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
 
 

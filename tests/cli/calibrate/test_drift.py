@@ -21,7 +21,7 @@ def tasks(shared_data):
 @pytest.mark.capability(
     "issue 6: drift without weights on components finds the next task in dialogues held out, F1 .46"
 )
-def test_eight_features_find_the_next_task(tasks):
+def test_features_find_the_next_task(tasks):
     """Out of sample, by dialogue; the references reach .37."""
     found = np.concatenate(held_out(tasks, components=False)) > 0
     assert f1(labels_of(tasks), found) >= 0.46

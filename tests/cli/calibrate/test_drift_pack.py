@@ -75,8 +75,8 @@ def test_the_detector_is_what_was_fitted(clear, components):
     for dialogue in dialogues[:5]:
         prompts = np.cumsum(dialogue.message)
         rows = [
-            {"input": v.astype(np.float32), "prompt": p, "answer": 0.0}
-            for v, p in zip(dialogue.vectors, prompts, strict=True)
+            {"input": v.astype(np.float32), "prompt": p, "answer": 0.0, "questions": q}
+            for v, p, q in zip(dialogue.vectors, prompts, dialogue.questions, strict=True)
         ]
         got = [t["probability"] for t in trace(DRIFT_PROBE, rows, {"model": weights, "dim": 12})][1:]
         hidden = dialogue.message.copy()

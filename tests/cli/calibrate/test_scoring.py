@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from stabilitykit.cli.calibrate.scoring import auc, best_threshold, f1, f1_by_dialogue, folds, interval
+from stabilitykit.cli.calibrate.scoring import (
+    auc,
+    best_threshold,
+    best_threshold_by_dialogue,
+    f1,
+    f1_by_dialogue,
+    folds,
+    interval,
+)
 
 labels_and_scores = st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=40).filter(
     lambda rows: 0 < sum(y for y, _ in rows) < len(rows)
@@ -20,6 +28,20 @@ def test_figures_are_scikit_learns(rows):
     assert auc(y, s) == pytest.approx(metrics.roc_auc_score(y, s))
     found = {t: metrics.f1_score(y, s >= t, zero_division=0.0) for t in np.unique(s)}
     assert f1(y, s >= best_threshold(y, s)) == pytest.approx(max(found.values()))
+
+
+@given(labels_and_scores, st.integers(1, 5))
+def test_the_best_threshold_by_dialogue_is_that_of_a_search(rows, parts):
+    """No score is a better threshold for the mean F1 of dialogues."""
+    y, s = np.array([a for a, _ in rows], np.int64), np.array([b for _, b in rows], float)
+    group = np.arange(len(y)) % parts
+
+    def mean_f1(limit):
+        of = [group == g for g in np.unique(group)]
+        return f1_by_dialogue([y[o] for o in of], [s[o] >= limit for o in of])
+
+    found = mean_f1(best_threshold_by_dialogue(y, s, group))
+    assert found == pytest.approx(max(mean_f1(t) for t in np.unique(s)))
 
 
 def test_a_quiet_dialogue_counts_as_right():

@@ -272,7 +272,8 @@ def test_interrupted(probe, monkeypatch, tmp_path):
     monkeypatch.setattr(probe_run.Watched, "take", interrupted)
     ran = probe()
     assert ran.code == 130
-    assert "interrupted: 2 of 6 turns" in ran.err
+    told = [text for text in ran.err.splitlines() if not text.startswith("wrote")]
+    assert told == ["stabilitykit: interrupted: 2 of 6 turns"]
     told = json.loads((tmp_path / "probe.json").read_text())
     assert (told["is_complete"], len(told["per_turn"])) == (False, 2)
     assert len(list(LogFile(tmp_path / "probe.jsonl").entries())) == len(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -55,7 +56,36 @@ def exchange(rng: random.Random, name: int) -> list[dict[str, Any]]:
         ids.pop()
     if rng.random() < 0.1:
         ids.append("unknown")
-    return found + [{"role": "tool", "tool_call_id": i, "content": words(rng)} for i in ids]
+    return found + [{"role": "tool", "tool_call_id": i, "content": result(rng)} for i in ids]
+
+
+def result(rng: random.Random) -> str:
+    """Give what a tool answers: JSON of any shape and spacing, or a text."""
+    if rng.random() < 0.4:
+        return words(rng)
+    style = rng.choice(({}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}))
+    return json.dumps(value(rng, 0), **style)
+
+
+def value(rng: random.Random, depth: int) -> Any:
+    """Give a value of JSON."""
+    kind = rng.randrange(2, 8) if depth < 2 else rng.randrange(5)
+    if kind < 5:
+        return (None, rng.randrange(10**6), f"HAT{rng.randrange(1000)}", words(rng), 3.50)[kind]
+    size = rng.choice((0, 1, 3, 9))
+    if kind == 5:
+        return [value(rng, depth + 1) for _ in range(size)]
+    return {rng.choice(("id", "date", "名")) + str(k): value(rng, depth + 1) for k in range(size)}
+
+
+def is_part(left: Any, whole: Any) -> bool:
+    """Tell whether a value of JSON is another with some members left out, and marks where they stood."""
+    if isinstance(left, dict) and isinstance(whole, dict):
+        return all(k == "…" or (k in whole and is_part(v, whole[k])) for k, v in left.items())
+    if isinstance(left, list) and isinstance(whole, list):
+        rest = iter(whole)
+        return all(any(is_part(one, other) for other in rest) for one in left if one != "…")
+    return json.dumps(left) == json.dumps(whole)  # NaN is itself, and 1 is not 1.0
 
 
 def conversation(rng: random.Random) -> list[dict[str, Any]]:
@@ -94,6 +124,7 @@ def policy(rng: random.Random) -> Policy:
         anchors=rng.randrange(4),
         scorer=rng.choice(("auto", "auto", "lexical", "identifiers", "source")),
         is_blind=rng.random() < 0.3,
+        is_whole=rng.random() < 0.2,
         low_water=rng.choice((0.0, 0.5, 0.75, 1.0)),
         summary_tokens=rng.choice((0, 0, 24, 256)),
     )
@@ -122,7 +153,7 @@ def check(seed: int) -> None:
     else:
         assert list(done.kept) == must, seed
         assert sum(sizes.count(given[k]) for k in must) > budget, seed
-    _check_whole(given, done, seed)
+    _check_whole(given, done, how.is_whole, seed)
     again = trim(given, budget, policy=how, index=ContextIndex(count))
     assert again == done, seed
     settled = trim(done.messages, budget, policy=how, index=ContextIndex(count))
@@ -130,7 +161,7 @@ def check(seed: int) -> None:
     assert sum(map(is_anchor, done.messages)) <= 1, seed
 
 
-def _check_whole(given: list[dict[str, Any]], done: Any, seed: int) -> None:
+def _check_whole(given: list[dict[str, Any]], done: Any, is_whole: bool, seed: int) -> None:
     kept = set(done.kept)
     for unit in read_units(given):
         inside = kept.intersection(unit.members)
@@ -139,9 +170,24 @@ def _check_whole(given: list[dict[str, Any]], done: Any, seed: int) -> None:
     own = [m for m in done.messages if not is_anchor(m)]
     assert len(own) == len(done.kept), seed
     for place, message in zip(done.kept, own, strict=True):
-        if message.get("content") != given[place].get("content"):
-            pieces = {p.strip() for p in pieces_of(given[place]["content"])}
-            text = message["content"]
-            for piece in sorted(pieces, key=len, reverse=True):
-                text = text.replace(piece, "") if piece else text
-            assert not text.replace("…", "").strip(), seed
+        before, after = given[place].get("content"), message.get("content")
+        if after == before:
+            continue
+        assert all(message[key] == given[place][key] for key in message if key != "content"), seed
+        assert not (is_whole and message["role"] == "tool"), seed
+        if message["role"] == "tool" and before[0] in "{[" and after != "…":
+            assert is_part(json.loads(after), json.loads(before)), seed
+        else:
+            _check_pieces(before, after, seed)
+
+
+def _check_pieces(before: str, text: str, seed: int) -> None:
+    """Some of the pieces in their order are all that is left (marks and spaces aside)."""
+    left, reached = _bare(text), {0}
+    for piece in map(_bare, pieces_of(before)):
+        reached |= {at + len(piece) for at in reached if left.startswith(piece, at)}
+    assert len(left) in reached, seed
+
+
+def _bare(text: str) -> str:
+    return "".join(text.replace("…", "").split())

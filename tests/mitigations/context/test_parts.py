@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stabilitykit.mitigations.context import ContextIndex, estimate_tokens
+from stabilitykit.mitigations.context.messages import Unit, read_units, without_old_reasoning
 from stabilitykit.mitigations.context.pieces import pieces_of
 from stabilitykit.mitigations.context.relevance import bm25, uniqueness
 from stabilitykit.mitigations.context.worth import log_worth
@@ -35,7 +36,7 @@ def test_fences_and_chinese():
 
 
 def bm25_by_hand(texts, query):
-    """Score single words without an index (k1 1.2, b .5)."""
+    """Score single words without an index (k1 1.5, b .5)."""
     docs = [t.split() for t in texts]
     mean = sum(map(len, docs)) / len(docs)
     found = []
@@ -45,7 +46,7 @@ def bm25_by_hand(texts, query):
             held = sum(word in d for d in docs)
             idf = np.log(1 + (len(docs) - held + 0.5) / (held + 0.5))
             n = doc.count(word)
-            total += idf * n * 2.2 / (n + 1.2 * (0.5 + 0.5 * len(doc) / mean))
+            total += idf * n * 2.5 / (n + 1.5 * (0.5 + 0.5 * len(doc) / mean))
         found.append(total)
     return found
 
@@ -101,3 +102,11 @@ def test_the_source_against_its_formula():
     bias = 1 / (1 + np.array([2.0, 1.0, 0.0]))
     expected = np.diag(cosines) / cosines.sum(axis=1) * (1 + np.log(1 + bias))
     np.testing.assert_allclose(uniqueness(rows, 2), expected)
+
+
+def test_calls_need_no_content():
+    """A message of nothing but a role and calls, or reasoning, is read as one."""
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "c", "content": "3"}
+    assert read_units([{"role": "assistant", "tool_calls": [call]}, result]) == [Unit((0, 1), True)]
+    assert without_old_reasoning([{"role": "assistant", "reasoning": "Hm."}], 1) == [{"role": "assistant"}]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from stabilitykit.mitigations.context import ContextIndex, Policy, trim
 from stabilitykit.mitigations.context.summary import is_anchor
-from tests.mitigations.context.conversations import check, conversation
+from tests.mitigations.context.conversations import check, conversation, is_part
 
 SYSTEM: dict[str, Any] = {"role": "system", "content": "You keep the log of a ship."}
 
@@ -173,6 +174,26 @@ def test_identifiers_decide_among_tools():
     done = trim(chat, 110)
     assert {8, 9} <= set(done.kept)
     assert all((k in done.kept) == (k + 1 in done.kept) for k in range(2, len(chat), 2))
+
+
+@pytest.mark.capability("issue 5 §1: a tool result that is too long keeps, as JSON, the members later calls need")
+def test_a_long_result_keeps_its_identifiers():
+    """The number of the order stays without the rest of the record; a policy may forbid it, then all of it goes."""
+    rest = {f"note {k}": "there is nothing to be seen here today at all" for k in range(20)}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"user_id": "mia_li_3668"}'}}
+    record = {"orders": [{**rest, "order_id": "XEWRD9", "date": "2024-05-20"}], **rest}
+    chat = [
+        SYSTEM,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(record)},
+        ask("Change my order."),
+    ]
+    done = trim(chat, 160)
+    assert done.kept == (0, 1, 2, 3)
+    left = json.loads(done.messages[2]["content"])
+    assert left["orders"][0]["order_id"] == "XEWRD9"
+    assert is_part(left, record)
+    assert trim(chat, 160, policy=Policy(is_whole=True)).kept == (0, 3)
 
 
 @pytest.mark.capability("issue 5 §1: reasoning of earlier turns goes before any words")

@@ -31,9 +31,10 @@ REQUESTS = st.lists(
 SETTINGS: dict[str, Any] = {"k": 2, "alpha": 0.4, "decay": 0.1, "every": 5, "prior": 3.0}
 
 
-def pair(policy: str, capacity: int, classes: Any, is_compiled: bool = True) -> tuple[KVPolicy, NaiveCache]:
-    """Make the policy and its definition."""
-    cache = KVPolicy(policy, capacity=capacity, classes=classes, is_compiled=is_compiled, **SETTINGS)  # type: ignore[arg-type]
+def pair(policy: str, capacity: int, classes: Any, ghosts: int | None = None) -> tuple[KVPolicy, NaiveCache]:
+    """Make the policy and its definition, with ghosts for twice the capacity unless told."""
+    ghosts = 2 * capacity if policy == "survival" and ghosts is None else ghosts
+    cache = KVPolicy(policy, capacity=capacity, ghosts=ghosts, classes=classes, **SETTINGS)  # type: ignore[arg-type]
     twin = NaiveCache(
         policy, capacity, cache.ghosts, classes=classes, may_refuse=policy in ("survival", "belady"), **SETTINGS
     )
@@ -48,10 +49,10 @@ def is_closed(cache: KVPolicy) -> bool:
 
 @pytest.mark.capability("issue 5 §2: every policy evicts what its definition says, leaf first")
 @pytest.mark.parametrize("policy", SCORED)
-@given(st.integers(1, 12), REQUESTS, st.sampled_from(["uses", "gaps"]))
-def test_requests(policy, capacity, requests, classes):
+@given(st.integers(1, 12), REQUESTS, st.sampled_from(["uses", "prompts"]), st.none() | st.integers(0, 30))
+def test_requests(policy, capacity, requests, classes, ghosts):
     """Hits, evictions in their order and residents are those of the definition; the rest is always a prefix tree."""
-    cache, twin = pair(policy, capacity, classes)
+    cache, twin = pair(policy, capacity, classes, ghosts)
     for path, at, content, is_partial in requests:
         kind = (FRESHNESS[content].weight, FRESHNESS[content].ttl_s)
         wanted = twin.request(path, at, kind, is_partial, [0.0] * len(path))
@@ -60,7 +61,27 @@ def test_requests(policy, capacity, requests, classes):
         assert set(cache) == set(twin.resident)
         assert is_closed(cache)
         assert len(cache) <= capacity
-        assert cache.remembered == len(twin.ghosts) <= 2 * capacity
+        assert cache.remembered == len(twin.ghosts) <= (2 * capacity if ghosts is None else ghosts)
+
+
+@pytest.mark.capability("issue 5 §2: however many blocks pass, ghosts and their memory stay bounded")
+@pytest.mark.parametrize("policy", EVERY_POLICY)
+def test_bounded_ghosts(policy):
+    """A hundred thousand blocks that never come back: the bound is reached, not passed, and nothing grows."""
+    cache = KVPolicy(policy, capacity=8)
+    size = cache._memory.m.nbytes + cache._memory.f.nbytes
+    cache.run(np.arange(100_000), np.arange(0, 100_001, 4))
+    assert (
+        cache.remembered == cache.ghosts == {"survival": 65_536, "lru-k": 16, "hybrid": 16, "slru": 16}.get(policy, 0)
+    )
+    assert size == cache._memory.m.nbytes + cache._memory.f.nbytes
+
+
+@pytest.mark.parametrize("ghosts", [1 << 10, 50_000, 1 << 16, 1 << 20])
+def test_bytes_of_a_ghost(ghosts):
+    """What the settings promise of memory holds."""
+    without, with_them = (KVPolicy(capacity=64, ghosts=count)._memory for count in (0, ghosts))
+    assert with_them.m.nbytes + with_them.f.nbytes - without.m.nbytes - without.f.nbytes <= 400 * ghosts
 
 
 @pytest.mark.parametrize("policy", ["lru", "sieve"])
@@ -93,7 +114,7 @@ def test_operations(policy, capacity, steps):
     """Block by block it does what the definition does; what is pinned stays, and so does all that it stands on."""
     twin: Any
     if policy in SCORED:
-        cache, twin = pair(policy, capacity, "uses")
+        cache, twin = pair(policy, capacity, "prompts")
     else:
         cache, twin = KVPolicy(policy, capacity=capacity), NaiveList(policy, capacity)
     pinned: dict[int, int] = {}
@@ -127,7 +148,7 @@ def test_operations(policy, capacity, steps):
 @given(st.integers(1, 8), REQUESTS)
 def test_plain_python(policy, capacity, requests):
     """Without a compiler the same happens, bit for bit."""
-    both = [KVPolicy(policy, capacity=capacity, is_compiled=use, **SETTINGS) for use in (True, False)]
+    both = [KVPolicy(policy, capacity=capacity, ghosts=9, is_compiled=use, **SETTINGS) for use in (True, False)]
     for path, at, content, is_partial in requests[:12]:
         assert both[0].request(path, at, content, is_partial) == both[1].request(path, at, content, is_partial)
     assert (both[0]._memory.m == both[1]._memory.m).all()
@@ -312,3 +333,12 @@ def test_ids_are_whole(ids):
 def test_every_policy_has_its_definition():
     """The tests above cover every policy there is."""
     assert {*EVERY_POLICY, "belady"} == set(POLICIES)
+
+
+@pytest.mark.parametrize("ask", [lambda p: p.request([1], content="unheard-of"), lambda p: p.admit(1, content="x")])
+def test_a_content_type_nobody_declared(ask):
+    """It is refused with the names there are, and nothing is admitted."""
+    policy = KVPolicy("lru", capacity=4)
+    with pytest.raises(UsageError, match=r"content is one of ''"):
+        ask(policy)
+    assert 1 not in policy

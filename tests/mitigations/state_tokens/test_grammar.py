@@ -3,7 +3,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.recall import EXAMPLES, marks_cost, tokenizers
@@ -33,6 +33,8 @@ def test_what_is_written_is_read(values, form, nonce):
 
 
 @given(STATES, st.sampled_from(FORMS), NONCES)
+@example({"a": "\uff3d\uff3bSTATE"}, "readable", "")
+@example({"a": "\ufe48\ufe47@"}, "compact", "k3")
 def test_a_value_cannot_leave_its_place(values, form, nonce):
     """In a token there is one pair of brackets, also after NFKC, and nothing that cannot be seen."""
     token = unicodedata.normalize("NFKC", render_state(values, form, nonce))

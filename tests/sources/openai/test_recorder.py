@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stabilitykit import Engine
 from stabilitykit.sources import PRODUCERS
 from stabilitykit.sources.openai import TurnRecorder
+from stabilitykit.sources.openai.call import LONGEST_BODY
 from stabilitykit.sources.openai.reply import MOST_FAULTS, MOST_TOKENS
 from stabilitykit.turn import is_missing
 
@@ -564,7 +565,7 @@ def test_producers_list_is_true():
                                       "queue_time": 1.0, "prompt_time": 1.0, "reasoning_tokens": 1}}),
         context_window_tokens=4096, count_tokens=lambda request: 12,
     ).turn()  # fmt: skip
-    waiting = TurnRecorder().request("c-1")
+    waiting = TurnRecorder().request("c-1", [{"role": "user", "content": "x?"}])
     whole = TurnRecorder().request("c-1")
     whole.response({"stop": True, "truncated": True, "tokens_cached": 3, "tokens_evaluated": 9}, status=200)
     names = {
@@ -646,3 +647,56 @@ def test_error_after_the_end():
     call.end()
     assert call.turn().error == "none"
     assert [detail for _, detail in faults(call)] == ["event 3 before byte 141: after [DONE]"]
+
+
+@pytest.mark.parametrize(
+    "usages",
+    [
+        [{"prompt_tokens": 10}, {"prompt_tokens_details": {"cached_tokens": 20}}],
+        [{"prompt_tokens": 30, "prompt_tokens_details": {"cached_tokens": 20}}, {"prompt_tokens": 10}],
+        [{"completion_tokens": 5}, {"completion_tokens_details": {"reasoning_tokens": 6}}],
+    ],
+)
+def test_a_part_and_its_whole_from_two_chunks(usages):
+    """What two chunks of one stream say together must be possible: the part is unknown otherwise, with a fault."""
+    call = TurnRecorder().request("c-1")
+    for usage in usages:
+        call.chunk({"choices": [], "usage": usage})
+    call.end()
+    turn = call.turn()
+    assert is_missing(turn.cached_tokens)
+    assert is_missing(turn.reasoning_tokens)
+    ((signal, detail),) = faults(call)
+    assert detail.startswith(f"{signal} of one chunk: more than ")
+
+
+def test_a_part_that_came_before_its_whole_has_grown():
+    """Consistent statements of several chunks are kept."""
+    call = TurnRecorder().request("c-1")
+    call.chunk({"choices": [], "usage": {"prompt_tokens": 30, "prompt_tokens_details": {"cached_tokens": 20}}})
+    call.chunk({"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 4}})
+    call.end()
+    assert (call.turn().cached_tokens, call.turn().input_tokens, call.faults) == (20.0, 30.0, ())
+
+
+@pytest.mark.parametrize(("status", "error"), [(None, None), (200, None), (500, "server")])
+def test_a_body_that_is_too_long_is_not_read(status, error):
+    """More text than the limit costs no time and no memory: a fault, and nothing is known but the status."""
+    call = TurnRecorder().request("c-1")
+    call.response(b'{"choices": [{"finish_reason": "stop"}]' + b" " * LONGEST_BODY + b"}", status=status)
+    turn = call.turn()
+    assert (turn.error, turn.finish_reason, call.is_open) == (error, None, False)
+    assert faults(call) == [("", f"the reply: longer than {LONGEST_BODY} bytes")]
+
+
+def test_a_reply_that_cannot_be_looked_at_is_no_longer_pending():
+    """A foreign object whose fields raise is a fault; the request is answered all the same."""
+
+    class Odd:
+        @property
+        def __dict__(self):
+            raise RuntimeError
+
+    recorder = TurnRecorder()
+    recorder.request("c-1").response(Odd())
+    assert recorder.pending_requests == 0
