@@ -16,6 +16,7 @@ import attrs
 from stabilitykit.actions import ACTIONS
 from stabilitykit.decision import Decision
 from stabilitykit.errors import UsageError
+from stabilitykit.integrations.forked import begins_anew
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import CannedReply, RefuseNew, SwitchModel, Throttle, directive
 
@@ -92,7 +93,14 @@ class Gate:
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._active: Counter[tuple[str, str]] = Counter()
+        self._replicas: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._closed_s, self._told_s, self._closed_by = 0.0, 0.0, ""
+        begins_anew(self)
+
+    def begin_anew(self) -> None:
+        """Serve in a forked child: what is asked of conversations stays, the parent's requests are not the child's."""
+        self._lock = threading.Lock()
+        self._active.clear()
 
     def note(self, decision: Decision) -> None:
         """Take a decision of ``evaluate`` or ``observe``: the ``on_decision`` of other integrations. Never raises."""
@@ -117,12 +125,26 @@ class Gate:
         if decision.scope == "session":
             with self._lock:
                 self._keep((decision.tenant, decision.session_id), held)
+        elif decision.scope == "replica":
+            self._note_replica((decision.tenant, decision.session_id), held.throttle, bool(decision.matches))
+
+    def _note_replica(self, replica: tuple[str, str], throttle: int | None, is_troubled: bool) -> None:
+        """A rule asks once and then cools down: what it asked holds as long as anything matches."""
+        with self._lock:
+            if throttle is not None:
+                self._replicas[replica] = throttle
+                self._replicas.move_to_end(replica)
+                while len(self._replicas) > self._capacity:
+                    self._replicas.popitem(last=False)
+            elif not is_troubled:
+                self._replicas.pop(replica, None)
 
     def enter(self, session_id: str, *, tenant: str = "") -> Admission:
         """Judge a request that has come; one that is neither refused nor canned must ``leave`` at its end.
 
         A canned reply answers once: the next request is tried again, otherwise no turn could ever show that the
-        conversation has recovered. ``throttle`` and ``switch_model`` hold until the next decision.
+        conversation has recovered. ``throttle`` and ``switch_model`` hold until the next decision. The ``throttle`` of a
+        replica holds for each conversation, until a decision on that replica in which nothing matches.
         """
         key = (tenant, session_id)
         with self._lock:
@@ -131,7 +153,8 @@ class Gate:
             if held is None and left > 0.0:
                 return Admission(self._closed_by, retry_after_s=left)
             held = held or _Held()
-            if held.throttle is not None and self._active[key] >= held.throttle:
+            limits = [*self._replicas.values(), *([] if held.throttle is None else [held.throttle])]
+            if limits and self._active[key] >= min(limits):
                 return Admission(held.state, retry_after_s=self._busy_retry_s)
             state = held.state if held.is_degraded else ""
             self._keep(key, attrs.evolve(held, canned=None))

@@ -91,6 +91,8 @@ class Watched:
         self.chat = _Passing(client.chat, completions=_Passing(client.chat.completions, create=self._create))
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # ``copy`` asks for them before there is a client
+            raise AttributeError(name)
         return getattr(self._client, name)
 
     def peek(self) -> Decision | None:
@@ -170,6 +172,8 @@ class _Passing:
         self.__dict__.update(own)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_inner":
+            raise AttributeError(name)
         return getattr(self._inner, name)
 
 

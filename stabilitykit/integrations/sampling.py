@@ -11,6 +11,7 @@ from typing import Any
 from stabilitykit.decision import Decision
 from stabilitykit.engine.identity import check_key, check_number, plain_bytes, salt_of
 from stabilitykit.errors import UsageError
+from stabilitykit.integrations.forked import begins_anew
 from stabilitykit.integrations.telling import tell
 from stabilitykit.mitigations.directives import SampleDiagnostics, directive
 
@@ -51,6 +52,11 @@ class DiagnosticSampler:
         self._hold_turns, self._capacity = hold_turns, capacity
         self._lock = threading.Lock()
         self._raised: OrderedDict[tuple[Any, Any], tuple[float, int]] = OrderedDict()
+        begins_anew(self)
+
+    def begin_anew(self) -> None:
+        """Serve in a forked child: raised rates stay."""
+        self._lock = threading.Lock()
 
     def note(self, decision: Decision) -> bool:
         """Raise the rate where a decision asks for it; False when it does not. Never raises."""

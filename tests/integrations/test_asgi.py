@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -347,13 +348,17 @@ def test_a_request_that_is_cancelled(tmp_path):
     host = Host(tmp_path)
     host.gate.note(host.engine.evaluate(Turn(session_id="c-1", itl_ms=100.0)))
 
-    async def hang(scope, receive, send):
-        await asyncio.Event().wait()
-
     async def gone():
+        begun = asyncio.Event()
+
+        async def hang(scope, receive, send):
+            begun.set()
+            await asyncio.Event().wait()
+
         app = DegradedReplies(hang, host.gate, session_of=lambda _: "c-1")
-        task = asyncio.create_task(app({"type": "http", "headers": []}, None, None))
-        await asyncio.sleep(0)
+        unused: Any = None
+        task = asyncio.create_task(app({"type": "http", "headers": []}, unused, unused))
+        await begun.wait()
         assert host.gate.enter("c-1").retry_after_s is not None
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -361,3 +366,25 @@ def test_a_request_that_is_cancelled(tmp_path):
 
     asyncio.run(gone())
     assert host.gate.enter("c-1").retry_after_s is None
+
+
+def test_a_long_failure_is_passed_on():
+    """A failed reply that goes on and on is not held back until its end: the client sees its first pieces before."""
+    sent: list[Any] = []
+    seen: list[int] = []
+    receive: Any = None
+
+    async def fail_at_length(scope, receive, send):
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+        for _ in range(40):
+            await send({"type": "http.response.body", "body": b"no", "more_body": True})
+            seen.append(len(sent))
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "headers": [(b"x-session-id", b"c-1")]}
+    asyncio.run(DegradedReplies(fail_at_length, Gate())(scope, receive, send))
+    assert (seen[0], seen[-1], len(sent)) == (0, 41, 42)
+    assert sent[0]["status"] == 503

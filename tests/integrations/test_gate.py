@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from stabilitykit import Turn
+from stabilitykit import Engine, Turn
 from stabilitykit.errors import UsageError
 from stabilitykit.integrations.gate import Gate
 from tests.integrations.decisions import asking, slow
@@ -27,6 +27,37 @@ def test_two_tenants(tmp_path):
     assert gate.enter("c-1", tenant="one").retry_after_s == 1.0
     gate.leave("c-1", tenant="one")
     assert gate.enter("c-1", tenant="one").retry_after_s is None
+
+
+REPLICA = """\
+stabilitykit: 1
+pack: full
+machine: {initial: healthy, states: [{state: healthy}], transitions: []}
+rules:
+  - rule: full
+    when: kv_usage_ratio > 90 %
+    keep_for: 2 samples
+    cooldown: 20 samples
+    do: [{throttle: {max_concurrency: 1}}]
+    tags: [sandbox]
+"""
+
+
+@pytest.mark.capability("issue 5 §6: throttle of a replica holds for each conversation as long as a rule matches there")
+def test_throttle_of_a_replica(tmp_path):
+    """It asks once and cools down; conversations wait from then on until nothing matches any more."""
+    (tmp_path / "full.yaml").write_text(REPLICA, encoding="utf-8")
+    gate, engine = Gate(), Engine.load(str(tmp_path / "full.yaml"))
+    waits = []
+    for k, usage in enumerate((0.5, 0.95, 0.95, 0.5, 0.5, 0.5)):
+        gate.note(engine.observe(replica="r-1", timestamp_s=float(k), kv_usage_ratio=usage))
+        gate.note(engine.observe(replica="r-2", timestamp_s=float(k), kv_usage_ratio=0.5))
+        assert gate.enter("c-1").retry_after_s is None
+        waits.append(gate.enter("c-1").retry_after_s)
+        gate.leave("c-1")
+        if waits[-1] is None:
+            gate.leave("c-1")
+    assert waits == [None, 1.0, 1.0, 1.0, 1.0, None]
 
 
 def test_a_canned_reply_of_one_tenant(tmp_path):
@@ -84,5 +115,5 @@ def test_a_clock_that_fails(tmp_path, clock):
 
 def test_what_is_no_decision(caplog):
     """It is told in the log."""
-    Gate().note(None)
+    Gate().note(None)  # type: ignore[arg-type]
     assert "telemetry_failed" in caplog.text

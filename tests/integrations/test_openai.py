@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from types import SimpleNamespace
 
@@ -267,3 +268,10 @@ def test_hostile_replies():
     with chat.chat.completions.create(messages=[]) as stream:
         assert len(list(stream)) == 1
     assert last(chat) == 2
+
+
+def test_a_copy_of_a_watched_client():
+    """``copy`` asks for names before there is anything to pass them on to."""
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=lambda **_: {})), name="mine")
+    watched = copy.copy(watch(client, Engine.load("chat"), session_id="c-1"))
+    assert (watched.name, copy.copy(watched.chat).completions.create()) == ("mine", {})

@@ -158,5 +158,5 @@ def test_foreign_files_and_lines(tmp_path):
 
 def test_no_decision_at_all(tmp_path, caplog):
     """What is no decision is told in the log."""
-    assert not ReviewQueue(tmp_path, key=b"secret").note(None)
+    assert not ReviewQueue(tmp_path, key=b"secret").note(None)  # type: ignore[arg-type]
     assert "review_failed" in caplog.text

@@ -172,5 +172,5 @@ def test_what_cannot_be_kept_changes_nothing(more):
     with pytest.raises(UsageError):
         ring.take(1, **{"messages": [], **more})
     assert ring.back(0) == Snapshot(1, [{"role": "user"}], b"one")
-    ring.take(2, [{"role": "user"}], bytearray(b"two"))
+    ring.take(2, [{"role": "user"}], bytearray(b"two"))  # type: ignore[arg-type]
     assert ring.back(1) == Snapshot(1, [{"role": "user"}], b"one")

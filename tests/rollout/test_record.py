@@ -71,7 +71,8 @@ def test_ab(tmp_path, trial, quiet):
                 decision = rollout.evaluate(Turn(session_id=name, itl_ms=40.0))
                 assert bool(decision.actions) == (arms.of(name) == TREATMENT)
                 rollout.outcome(decision, [a.name for a in decision.actions], ok=True)
-        assert rollout.observe(replica="r1", timestamp_s=1.0, kv_usage_ratio=0.5).scope == "replica"
+        sampled = rollout.observe(replica="r1", timestamp_s=1.0, kv_usage_ratio=0.5)
+        assert (sampled.scope, sampled.fingerprint) == ("replica", quiet.pack.fingerprint)
     drawn = [arms.of(name) for name in "abcdef"]
     report = read_report(path)
     assert [len(report.arms[arm].sessions) for arm in (CONTROL, TREATMENT)] == [

@@ -9,6 +9,7 @@ import pytest
 
 from stabilitykit.errors import RecordError
 from stabilitykit.rollout import CONTROL, TREATMENT, read_report
+from stabilitykit.rollout.compare import holm
 
 HEAD = {"kind": "rollout", "mode": "ab", "share": 0.5, "packs": {}}
 OUTCOME = (
@@ -53,6 +54,7 @@ def test_a_known_difference(tmp_path, rates, verdict):
     assert set(named) == {"not ok", "reference_error", "depth", "out_of_memory"}
     assert (named["depth"].corrected_p < 0.05) == bool(verdict)
     assert named["not ok"].sessions == (300, 300)
+    assert [c.corrected_p for c in report.comparisons] == holm([c.difference.p for c in report.comparisons])
     if verdict:
         assert named["not ok"].sessions_needed < 300
         assert named["depth"].difference.low < 2.4 < named["depth"].difference.high

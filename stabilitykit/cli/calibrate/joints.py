@@ -41,7 +41,7 @@ from stabilitykit.cli.calibrate.linear import fit_logistic
 from stabilitykit.cli.calibrate.scoring import folds
 from stabilitykit.mitigations.context.tokens import MESSAGE_TOKENS
 
-__all__ = ["SHARE", "Rounds", "fit_joined", "fit_joints", "held_out_joints", "joined"]
+__all__ = ["SHARE", "Rounds", "fit_joined", "fit_joints", "fit_rounds", "held_out_joints", "joined"]
 
 Floats = NDArray[np.float64]
 Piece = tuple[Dialogue, int, int]
@@ -49,7 +49,7 @@ Piece = tuple[Dialogue, int, int]
 SHARE = 0.2
 """Turns that begin another topic, of all but first ones, where nobody says how many do."""
 _COUNT = 300
-"""Joined dialogues that a model is fitted to; three times as many are no better."""
+"""Joined dialogues that a model is fitted to."""
 _PIECES = (2, 5)
 _TURNS = (2, 9)
 """Pieces of a joined dialogue, and turns of a piece, from, and below."""
@@ -150,13 +150,14 @@ def fit_joined(
     x = np.concatenate([rows_of(d, centre, components) for d in made])
     means = means_of(x)
     x, spread = scaled(x, means)
-    weights, bias = _in_rounds(x, labels_of(made), rounds)
+    weights, bias = fit_rounds(x, labels_of(made), rounds)
     model = model_of(weights, bias, 0.0, means, spread, centre)
     limit = float(np.quantile(np.concatenate([logits(model, d) for d in dialogues]), 1 - share))
     return Fit(model | {"threshold": threshold_of(limit)}, rounds.strength)
 
 
-def _in_rounds(x: Floats, is_joint: NDArray[np.int64], rounds: Rounds) -> tuple[Floats, float]:
+def fit_rounds(x: Floats, is_joint: NDArray[np.int64], rounds: Rounds) -> tuple[Floats, float]:
+    """Give weights and bias; ``is_joint`` tells each row whether it is one."""
     weights, bias, _ = fit_logistic(x, is_joint, rounds.strength)
     for _ in range(rounds.count):
         score = x @ weights[0]

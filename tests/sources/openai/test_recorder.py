@@ -694,7 +694,7 @@ def test_a_reply_that_cannot_be_looked_at_is_no_longer_pending():
 
     class Odd:
         @property
-        def __dict__(self):
+        def __dict__(self):  # type: ignore[override]
             raise RuntimeError
 
     recorder = TurnRecorder()
