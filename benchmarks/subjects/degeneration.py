@@ -161,17 +161,26 @@ def line(of: str, name: str, kind: str, score: Callable[[Answer], float], cut: f
         at = np.concatenate([rng.choice(g, len(g)) for g in groups if len(g)])
         drawn.append(list(figures(calls[at], is_bad[at]).values()))
     reached = figures(calls, is_bad)
+    return Line(of, name, kind, reached, between(reached, drawn))
+
+
+def between(names: Iterable[str], drawn: Sequence[Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """Give the 95 % interval of each figure."""
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    return Line(of, name, kind, reached, dict(zip(reached, zip(low.tolist(), high.tolist(), strict=True), strict=True)))
+    return dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
 
 def permuted(answers: list[Answer]) -> Line:
-    """Judge against labels in random order: recall and false calls must be alike."""
+    """Judge against labels in random order: recall and false calls must be alike; intervals over drawn answers."""
     calls, is_bad = np.array([ours(a) > 0.5 for a in answers]), np.array([a.is_bad for a in answers])
     rng = np.random.default_rng(32)
     found = [figures(calls, rng.permutation(is_bad)) for _ in range(DRAWS)]
     means = {name: float(np.mean([f[name] for f in found])) for name in found[0]}
-    return Line("all", "degeneration, labels permuted", "check", means)
+    drawn = []
+    for _ in range(DRAWS):
+        at = rng.integers(len(calls), size=len(calls))
+        drawn.append(list(figures(calls[at], rng.permutation(is_bad[at])).values()))
+    return Line("all", "degeneration, labels permuted", "check", means, between(means, drawn))
 
 
 def margins(answers: list[Answer]) -> Line:

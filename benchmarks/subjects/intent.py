@@ -52,6 +52,8 @@ def run(data: Path) -> Report:
 
 
 NOTES = (
+    "The source document takes intents as given: it bounds their entropy and counts their switches, and names no "
+    "classifier, nor do the reference pages. So there are no lines of theirs.",
     "Many messages do not name their intent (`yes, please`): a classifier that sees one message cannot know it, and is "
     "unsure of it. Hardly any turn is above the bound that the source means by 2.1 nats of ten classes (`unclear "
     "turns`): with a model like this set `limit` from its own entropies.",

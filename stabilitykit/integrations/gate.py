@@ -49,10 +49,23 @@ class Admission:
 
 
 @attrs.frozen
+class _Limit:
+    """So many requests at once, and which rule or state asked for it."""
+
+    requests: int
+    source: str
+
+    def is_wanted(self, decision: Decision) -> bool:
+        """Tell whether it still holds: a rule asks once, and then cools down while it matches."""
+        kind, _, name = self.source.partition(":")
+        return decision.state == name if kind == "state" else any(m.rule == name for m in decision.matches)
+
+
+@attrs.frozen
 class _Held:
     state: str = ""
     is_degraded: bool = False
-    throttle: int | None = None
+    throttle: _Limit | None = None
     canned: str | None = None
     model: str | None = None
 
@@ -93,7 +106,7 @@ class Gate:
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._active: Counter[tuple[str, str]] = Counter()
-        self._replicas: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._replicas: OrderedDict[tuple[str, str], _Limit] = OrderedDict()
         self._closed_s, self._told_s, self._closed_by = 0.0, 0.0, ""
         begins_anew(self)
 
@@ -110,41 +123,43 @@ class Gate:
             tell("telemetry_failed", where="gate", error=type(error).__name__)
 
     def _note(self, decision: Decision) -> None:
-        asked = [found for action in decision.actions if (found := directive(action)) is not None]
+        asked = [(found, action.source) for action in decision.actions if (found := directive(action)) is not None]
         state = decision.state
-        held = _Held(state, any(d.action in DEGRADING for d in asked))
-        for d in asked:
+        held = _Held(state, any(d.action in DEGRADING for d, _ in asked))
+        for d, source in asked:
             if isinstance(d, RefuseNew):
                 self._close(d.retry_after_s, state)
             elif isinstance(d, Throttle):
-                held = attrs.evolve(held, throttle=int(d.max_concurrency))
+                held = attrs.evolve(held, throttle=_Limit(int(d.max_concurrency), source))
             elif isinstance(d, CannedReply):
                 held = attrs.evolve(held, canned=d.name)
             elif isinstance(d, SwitchModel):
                 held = attrs.evolve(held, model=d.to)
-        if decision.scope == "session":
-            with self._lock:
-                self._keep((decision.tenant, decision.session_id), held)
-        elif decision.scope == "replica":
-            self._note_replica((decision.tenant, decision.session_id), held.throttle, bool(decision.matches))
-
-    def _note_replica(self, replica: tuple[str, str], throttle: int | None, is_troubled: bool) -> None:
-        """A rule asks once and then cools down: what it asked holds as long as anything matches."""
+        key = (decision.tenant, decision.session_id)
         with self._lock:
-            if throttle is not None:
-                self._replicas[replica] = throttle
-                self._replicas.move_to_end(replica)
-                while len(self._replicas) > self._capacity:
-                    self._replicas.popitem(last=False)
-            elif not is_troubled:
-                self._replicas.pop(replica, None)
+            if decision.scope == "session":
+                before = self._held.get(key, _Held()).throttle
+                if held.throttle is None and before is not None and before.is_wanted(decision):
+                    held = attrs.evolve(held, throttle=before, is_degraded=True)
+                self._keep(key, held)
+            elif decision.scope == "replica":
+                self._limit_replica(key, held.throttle, decision)
+
+    def _limit_replica(self, replica: tuple[str, str], limit: _Limit | None, decision: Decision) -> None:
+        before = self._replicas.pop(replica, None)
+        if limit is None and before is not None and before.is_wanted(decision):
+            limit = before
+        if limit is not None:
+            self._replicas[replica] = limit
+            if len(self._replicas) > self._capacity:
+                self._replicas.popitem(last=False)
 
     def enter(self, session_id: str, *, tenant: str = "") -> Admission:
         """Judge a request that has come; one that is neither refused nor canned must ``leave`` at its end.
 
         A canned reply answers once: the next request is tried again, otherwise no turn could ever show that the
-        conversation has recovered. ``throttle`` and ``switch_model`` hold until the next decision. The ``throttle`` of a
-        replica holds for each conversation, until a decision on that replica in which nothing matches.
+        conversation has recovered. ``switch_model`` holds until the next decision; ``throttle`` as long as the rule
+        that asked for it matches, or the state that did lasts. That of a replica holds for each conversation.
         """
         key = (tenant, session_id)
         with self._lock:
@@ -154,7 +169,7 @@ class Gate:
                 return Admission(self._closed_by, retry_after_s=left)
             held = held or _Held()
             limits = [*self._replicas.values(), *([] if held.throttle is None else [held.throttle])]
-            if limits and self._active[key] >= min(limits):
+            if any(self._active[key] >= limit.requests for limit in limits):
                 return Admission(held.state, retry_after_s=self._busy_retry_s)
             state = held.state if held.is_degraded else ""
             self._keep(key, attrs.evolve(held, canned=None))

@@ -40,7 +40,8 @@ class ReviewQueue:
     key
         Secret of the hashes, up to 64 bytes: the same in all processes, so that one conversation has one hash.
     max_bytes
-        Size at which a file is full.
+        Size at which a file is full. A line that would not even fit into an empty one is refused, and told in the log
+        (``review_failed``) where it comes by ``note``.
     keep
         Full files of a queue that stay.
     clock
@@ -99,7 +100,8 @@ class ReviewQueue:
         Raises
         ------
         UsageError
-            The queue's name is no name of a file: letters, digits, ``_`` and ``-``, at most 64.
+            The queue's name is no name of a file: letters, digits, ``_`` and ``-``, at most 64. Or the line, its text
+            included, is longer than ``max_bytes``: nothing is written.
         OSError
             The file cannot be written.
         """
@@ -139,6 +141,8 @@ class ReviewQueue:
 
     def _append(self, path: Path, entry: Mapping[str, Any]) -> None:
         line = json.dumps(entry, ensure_ascii=True).encode() + b"\n"
+        if len(line) > self._max_bytes:
+            raise UsageError(f"the entry with its text takes {len(line)} bytes, a file at most {self._max_bytes}")
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:

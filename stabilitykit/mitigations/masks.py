@@ -90,10 +90,18 @@ def mask_rows(*, cached: int, rows: int, window: int = 0, sinks: int = 0, valid:
 
 
 def next_row(before: int, position: int, *, window: int = 0, sinks: int = 0) -> int:
-    """Give the row of the query at a position from the one before: one key more, and one that leaves the window."""
+    """Give the row of the query at a position from the one before: one key more, and one that leaves the window.
+
+    Raises
+    ------
+    UsageError
+        A row that is no whole number, or a position, window or sinks that are none from 0 on.
+    """
+    (before,), position = _rows([before]), whole_number(position, "position")
+    window, sinks = whole_number(window, "window"), whole_number(sinks, "sinks")
     row = before | 1 << position
     leaving = position - window
-    return row & ~(1 << leaving) if window > 0 and leaving >= max(sinks, 0) else row
+    return row & ~(1 << leaving) if window > 0 and leaving >= sinks else row
 
 
 def first_violation(

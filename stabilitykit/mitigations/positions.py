@@ -96,13 +96,15 @@ def compensate_positions(
     Raises
     ------
     UsageError
-        A mode that does not exist, or positions and numbers of them that are no whole numbers, from 0 on.
+        A mode that does not exist, positions that are no one row of whole numbers, or numbers that are none from 0 on.
     """
     if mode not in MODES:
         raise UsageError(f"mode {mode!r} is none of {', '.join(MODES)}")
     n_sink, room = whole_number(n_sink, "n_sink"), whole_number(room, "room")
     max_position = whole_number(max_position, "max_position")
-    old = whole_numbers(kept, "positions").ravel()
+    old = whole_numbers(kept, "positions")
+    if old.ndim != 1:
+        raise UsageError(f"kept is one row of positions, one conversation, not {old.ndim} dimensions")
     new = old if mode == "absolute" else np.arange(len(old), dtype=np.int64)
     why = _refusal(old, new, n_sink, max_position, is_mla, room)
     none = np.zeros(len(old), np.int64)

@@ -205,5 +205,8 @@ def test_answers_of_broken_servers_are_called(shared_data):
     """The accuracy subject reaches its targets of recall and false calls; with permuted labels both are alike."""
     report = run(shared_data)
     assert [t.what for t in report.targets if not t.is_met] == []
-    chance = next(x for x in report.lines if x.kind == "check").figures
+    check = next(x for x in report.lines if x.kind == "check")
+    chance = check.figures
+    assert all(low <= chance[name] <= high for name, (low, high) in check.intervals.items())
+    assert check.intervals.keys() == chance.keys()
     assert abs(chance["recall"] - chance["false calls in 1,000"] / 1000) < 0.02

@@ -60,6 +60,20 @@ def test_throttle_of_a_replica(tmp_path):
     assert waits == [None, 1.0, 1.0, 1.0, 1.0, None]
 
 
+def test_throttle_of_a_rule_holds_while_it_matches(tmp_path):
+    """The rule cools down after it has asked; the limit goes with the first turn on which it does not match."""
+    gate, engine = Gate(), asking(tmp_path, "{throttle: {max_concurrency: 1}}")
+    waits = []
+    for itl_ms in (10.0, 100.0, 100.0, 100.0, 10.0, 10.0):
+        gate.note(engine.evaluate(Turn(session_id="c-1", itl_ms=itl_ms)))
+        first, second = gate.enter("c-1"), gate.enter("c-1")
+        waits.append(second.retry_after_s)
+        assert (first.retry_after_s, first.state) == (None, "" if second.retry_after_s is None else "healthy")
+        for _ in range(1 + (second.retry_after_s is None)):
+            gate.leave("c-1")
+    assert waits == [None, 1.0, 1.0, 1.0, None, None]
+
+
 def test_a_canned_reply_of_one_tenant(tmp_path):
     """The other tenant's session of that name has no prepared text and is not degraded."""
     gate, engine = Gate(), asking(tmp_path, "{canned_reply: {name: sorry}}")

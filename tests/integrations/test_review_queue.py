@@ -15,6 +15,8 @@ from stabilitykit.errors import UsageError
 from stabilitykit.integrations.review_queue import ReviewQueue
 from tests.integrations.decisions import asking, slow
 
+FEW = 600
+"""Room for one entry, and not for two."""
 WRITER = """
 import sys
 from stabilitykit import Engine, Turn
@@ -132,7 +134,7 @@ def test_a_line_without_its_end(tmp_path):
 def test_a_clock_that_stands_still_or_goes_back(tmp_path, times):
     """No full file is written over, and they are read in the order in which they were written."""
     ticks = iter(times)
-    queue = ReviewQueue(tmp_path, key=b"secret", max_bytes=1, keep=50, clock=lambda: next(ticks))
+    queue = ReviewQueue(tmp_path, key=b"secret", max_bytes=FEW, keep=50, clock=lambda: next(ticks))
     decision = slow(asking(tmp_path, "{send_to_review: {}}"))
     for number in range(12):
         queue.put(decision, text=str(number))
@@ -148,7 +150,10 @@ def test_settings_that_cannot_be(tmp_path, wrong):
 
 def test_foreign_files_and_lines(tmp_path):
     """Files that look like full ones and lines that nest too deep are passed over."""
-    queue, decision = ReviewQueue(tmp_path, key=b"secret", max_bytes=1), slow(asking(tmp_path, "{send_to_review: {}}"))
+    queue, decision = (
+        ReviewQueue(tmp_path, key=b"secret", max_bytes=FEW),
+        slow(asking(tmp_path, "{send_to_review: {}}")),
+    )
     (tmp_path / "default.x-y.jsonl").write_bytes(b"{}\n")
     (tmp_path / "default.jsonl").write_bytes(b"[" * 100_000 + b"\n")
     assert queue.note(decision)
@@ -160,3 +165,17 @@ def test_no_decision_at_all(tmp_path, caplog):
     """What is no decision is told in the log."""
     assert not ReviewQueue(tmp_path, key=b"secret").note(None)  # type: ignore[arg-type]
     assert "review_failed" in caplog.text
+
+
+def test_a_text_larger_than_a_file(tmp_path, caplog):
+    """It is refused with both sizes, told in the log by ``note``, and no file is retired or made larger for it."""
+    queue = ReviewQueue(tmp_path, key=b"secret", max_bytes=2_000)
+    decision = slow(asking(tmp_path, "{send_to_review: {}}"))
+    queue.note(decision, text="a short one")
+    with pytest.raises(UsageError, match=r"takes \d{4} bytes, a file at most 2000"):
+        queue.put(decision, text="x" * 2_000)
+    assert not queue.note(decision, text="x" * 2_000)
+    assert "review_failed" in caplog.text
+    (file,) = tmp_path.glob("default*.jsonl")
+    assert file.stat().st_size <= 2_000
+    assert [entry["text"] for entry in queue.read()] == ["a short one"]

@@ -227,3 +227,14 @@ def test_a_mask_that_cannot_be_packed(mask):
 def test_rows_of_numpy_numbers():
     """They are packed rows like Python's."""
     assert first_violation(np.array([1, 3]), cached=0) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", ["position", "window", "sinks"])
+def test_a_next_row_that_is_none(name, wrong):
+    """Each number of the next row is named when it is none, and so is the row before."""
+    numbers = {"position": 1, "window": 2, "sinks": 1, name: wrong}
+    with pytest.raises(UsageError, match=f"{name} is a whole number"):
+        next_row(1, **numbers)
+    with pytest.raises(UsageError, match="packed rows are whole numbers"):
+        next_row(1.0, 1)  # type: ignore[arg-type]

@@ -188,3 +188,10 @@ def test_keys_without_a_place():
     """One key alone has no number of its own."""
     with pytest.raises(UsageError, match="at least two dimensions"):
         StoredKeys.of([1.0, 0.0])
+
+
+@pytest.mark.parametrize("kept", [[[0, 1], [2, 3]], 3, np.zeros((0, 2), np.int64)])
+def test_positions_of_several_conversations(kept):
+    """Two rows are no longer row: they are refused, not laid end to end."""
+    with pytest.raises(UsageError, match="kept is one row of positions"):
+        compensate_positions(kept)

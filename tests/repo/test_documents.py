@@ -61,8 +61,10 @@ def test_python_blocks_run(path, tmp_path, monkeypatch):
 @pytest.mark.capability("issue 2 §1: every command that the docs show runs as it stands")
 @pytest.mark.parametrize("path", with_blocks("sh", "stabilitykit "), ids=name_of)
 def test_commands_run(path, tmp_path):
-    """Every `stabilitykit` command of a document ends well, beside the files it shows."""
+    """Every `stabilitykit` command of a document ends well, beside the files it shows and those its Python writes."""
     save_files(path, tmp_path)
+    if "np.savez(" in (written := "".join(blocks(path, "python"))):
+        subprocess.run([sys.executable, "-c", written], cwd=tmp_path, check=True)
     commands = [line.split() for body in blocks(path, "sh") for line in body.splitlines() if line.startswith("stabil")]
     for program, *words in commands:
         command = [str(Path(sys.executable).parent / program), *words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -99,3 +100,17 @@ def test_the_sample_size_of_means_has_the_power():
     shown = int((stats.ttest_ind(a, b, axis=1).pvalue < 0.05).sum())
     assert abs(shown - 800) < 4 * math.sqrt(160)
     assert compare.sessions_for_means(2.0, 0.0) == compare.sessions_for_shares(0.1, 0.1) == math.inf
+
+
+def test_permutation_in_blocks(monkeypatch):
+    """Rounds are dealt in blocks of bounded memory, and how many a block holds changes nothing."""
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(0, 1, 20_000), rng.normal(0.02, 1, 20_000)
+    tracemalloc.start()
+    found = compare.permutation(a, b, rounds=200)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 40 << 20  # 200 rounds at once would take 64 MB, and twice that while they are dealt
+    monkeypatch.setattr(compare, "_BLOCK", 1)
+    assert compare.permutation(a, b, rounds=200) == found
+    assert 1 / 201 < found < 1

@@ -1,4 +1,4 @@
-"""``stabilitykit calibrate``: models from labelled dialogues, thresholds from healthy recordings."""
+"""``stabilitykit calibrate``: models from dialogues, thresholds from healthy recordings."""
 
 from __future__ import annotations
 

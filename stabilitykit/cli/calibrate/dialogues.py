@@ -1,10 +1,10 @@
-"""Labelled dialogues for calibration: embeddings in an ``.npz``, what is known of the messages beside them.
+"""Dialogues for calibration: embeddings in an ``.npz``, what is known of the messages beside them.
 
 The ``.npz`` holds a row for every message, dialogue after dialogue: ``E`` (components), ``n_turns`` (messages of each
-dialogue), ``is_user``, and the label (``shift``: 1 on the first message of another topic). A JSON Lines file beside it,
-one dialogue a line, adds lengths, question marks and intents. Its ``turns`` have ``text`` (the tokens are estimated and
-the question marks counted, nothing of it is kept) or ``tokens`` (of the text alone) and ``questions``, and the user's
-``intent``.
+dialogue), ``is_user``, and, where there are labels, ``shift`` (1 on the first message of another topic). A JSON Lines
+file beside it, one dialogue a line, adds lengths, question marks and intents. Its ``turns`` have ``text`` (the tokens
+are estimated and the question marks counted, nothing of it is kept) or ``tokens`` (of the text alone) and
+``questions``, and the user's ``intent``.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def read_dialogues(
             raise ValueError("its arrays do not fit together")
         told = _told(turns, counts) if turns else [[{}] * n for n in counts]
     except _UNREADABLE as error:
-        raise RecordError(f"{embeddings.name}: no labelled dialogues: {type(error).__name__}: {error}"[:300]) from None
+        said = f"{embeddings.name}: no dialogues to calibrate on: {type(error).__name__}: {error}"
+        raise RecordError(said[:300]) from None
     rows /= np.where(norms > 0, norms, 1.0)
     ends = np.cumsum(counts)
     parts = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]

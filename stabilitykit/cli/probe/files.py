@@ -58,7 +58,7 @@ def recorded_sample(sample: Sample) -> str:
 
 
 def write(names: Names, lines: Sequence[str], figures: Any, page: str) -> None:
-    """Write all three.
+    """Write all three, each whole or not at all.
 
     Raises
     ------
@@ -68,7 +68,17 @@ def write(names: Names, lines: Sequence[str], figures: Any, page: str) -> None:
     texts = ("".join(f"{line}\n" for line in lines), json.dumps(figures, indent=1, allow_nan=False) + "\n", page)
     for path, text in zip(attrs.astuple(names), texts, strict=True):
         try:
-            path.write_bytes(text.encode("utf-8", "backslashreplace"))
+            _write_whole(path, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise UsageError(f"--output: {path}: {error.strerror or type(error).__name__}") from None
     note(f"wrote {names.recording}, {names.figures.name} and {names.report.name}")
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write beside it first: who interrupts finds the old file, or none, and no half one."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -7,7 +7,6 @@ cached, so only leaves are evicted. Nothing pinned is evicted, nor what the requ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import index
 from typing import Any, Literal
 
 import numpy as np
@@ -157,7 +156,7 @@ class KVPolicy:
         int
             Leading blocks that were cached.
         """
-        path = _ids(blocks)
+        path = signed_ids(blocks)
         self._last_at = None
         when = np.array([self._time(at)])
         traits = np.array([2 * self._number(content) + is_partial], np.int64)
@@ -198,7 +197,7 @@ class KVPolicy:
             Starts that decrease or lie outside, arrays of other lengths, traits of no content type, ids that are no
             whole numbers.
         """
-        path, bounds = _ids(blocks), whole_numbers(starts, "starts")
+        path, bounds = signed_ids(blocks), whole_numbers(starts, "starts")
         framed = np.concatenate([[0], bounds.ravel(), [len(path)]])
         if bounds.ndim != 1 or not len(bounds) or (framed[1:] < framed[:-1]).any():  # differences could overflow
             raise UsageError("starts are one array that does not decrease, within 0 and the number of blocks")
@@ -254,12 +253,12 @@ class KVPolicy:
 
     def idle(self, block: int) -> int | None:
         """Give how many requests ago a resident block was used; None for any other. A pure read."""
-        s = resident(self._memory.m, _id(block))
+        s = resident(self._memory.m, signed_id(block))
         return int(self._memory.m[layout.SERIAL]) - int(self._nodes[s, layout.STAMP]) if s else None
 
     def parent(self, block: int) -> int | None:
         """Give the block that a resident one stands on; None for a first one."""
-        s = resident(self._memory.m, _id(block))
+        s = resident(self._memory.m, signed_id(block))
         above = int(self._nodes[s, layout.PARENT]) if s else 0
         return int(self._nodes[above, layout.KEY]) if above else None
 
@@ -277,7 +276,7 @@ class KVPolicy:
 
     def __contains__(self, block: int) -> bool:
         """Tell whether a block is resident; no use of it."""
-        return bool(resident(self._memory.m, _id(block)))
+        return bool(resident(self._memory.m, signed_id(block)))
 
     def __iter__(self) -> Any:
         """Give the ids of the resident blocks, in no order that means anything."""
@@ -298,7 +297,7 @@ class KVPolicy:
         if is_use:
             self._last_at = when
         call = self._one
-        call.ids[:] = (_id(block), _id(parent or 0), parent is not None, number, is_new)
+        call.ids[:] = (signed_id(block), signed_id(parent or 0), parent is not None, number, is_new)
         call.at_s[0] = self._time(when)
         self._do(op, call)
         return int(call.hits[1])
@@ -344,19 +343,3 @@ def _most_ghosts(policy: str, capacity: int) -> int:
     if policy not in _REMEMBERING:
         return 0
     return max(2 * capacity, _SURVIVAL_GHOSTS) if policy == "survival" else 2 * capacity
-
-
-def _ids(blocks: Iterable[int]) -> NDArray[np.int64]:
-    if isinstance(blocks, np.ndarray) and blocks.dtype.kind in "iu" and blocks.ndim == 1:
-        return np.ascontiguousarray(signed_ids(blocks))
-    try:
-        return signed_ids(map(index, blocks))
-    except TypeError:
-        raise UsageError("block ids are whole numbers of 64 bits") from None
-
-
-def _id(block: int) -> int:
-    try:
-        return signed_id(index(block))
-    except TypeError:
-        raise UsageError("a block id is a whole number of 64 bits") from None

@@ -18,6 +18,8 @@ __all__ = ["Trace", "next_uses", "read_trace"]
 
 _TOKENS = 512
 """Tokens of a block in Mooncake's traces."""
+_LONGEST = 1 << 20
+"""Bytes of one request's line: above 50,000 blocks."""
 
 
 @attrs.frozen(eq=False)
@@ -92,12 +94,14 @@ def read_trace(path: Path, progress: Callable[[int], object] = lambda count: Non
     Raises
     ------
     RecordError
-        The file cannot be read, holds no request, or a line is neither; the message names the line.
+        The file cannot be read, holds no request, or a line is neither or above 1 MiB; the message names the line.
     """
     requests: list[tuple[Sequence[int], float, bool]] = []
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(iter(lambda: file.readline(_LONGEST + 1), b""), 1):
+                if len(raw) > _LONGEST:
+                    raise RecordError(f"{path}:{number}: a line of more than {_LONGEST >> 20} MiB")
                 progress(len(raw))
                 text = raw.decode(errors="replace").strip()
                 if text and not text.startswith("#"):

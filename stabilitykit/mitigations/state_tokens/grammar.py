@@ -66,8 +66,10 @@ def render_state(values: Mapping[str, str], form: Form, nonce: str = "") -> str:
     Raises
     ------
     UsageError
-        A nonce of other characters, or longer than 32.
+        Values that are no texts by name, another form, a nonce of other characters or longer than 32.
     """
+    _check_form(form)
+    _check_values(values)
     return _rendered(_STATES[form], values=values, tag=_tag(nonce))
 
 
@@ -101,6 +103,7 @@ def parse_state(token: str, names: Iterable[str] = (), nonce: str = "") -> dict[
 
 def render_turn(values: Mapping[str, str] | None, form: Form, nonce: str = "") -> tuple[str, str]:
     """Give what stands before and after the text of a user's turn; without values the turn's marks alone."""
+    _check_form(form)
     tag = _tag(nonce)
     state = "" if values is None else render_state(values, form, nonce)
     head, tail = (_rendered(source, state=state, tag=tag) for source in _TURNS[form])
@@ -109,6 +112,7 @@ def render_turn(values: Mapping[str, str] | None, form: Form, nonce: str = "") -
 
 def legend(names: Sequence[str], form: Form, nonce: str = "") -> str:
     """Give the line that tells a model how to read the tokens; "" where they speak for themselves."""
+    _check_form(form)
     if form == "readable" and not nonce:
         return ""
     return _rendered(_LEGEND, names=sorted(names) if form == "compact" else (), tag=_tag(nonce))
@@ -130,8 +134,18 @@ def without_legend(text: str) -> str:
     return _LEGEND_LINE.sub("", text)
 
 
-def _tag(nonce: str) -> str:
-    if not re.fullmatch("[0-9A-Za-z]{0,32}", nonce):
+def _check_values(values: Any) -> None:
+    if not isinstance(values, Mapping) or not all(isinstance(text, str) for pair in values.items() for text in pair):
+        raise UsageError("values are texts by name, for example {'step': '3'}")
+
+
+def _check_form(form: Any) -> None:
+    if form not in FORMS:
+        raise UsageError(f"form is one of {', '.join(FORMS)}, not {str(form)[:40]!r}")
+
+
+def _tag(nonce: Any) -> str:
+    if not isinstance(nonce, str) or not re.fullmatch("[0-9A-Za-z]{0,32}", nonce):
         raise UsageError("a nonce is up to 32 letters and digits")
     return f"#{nonce}" if nonce else ""
 

@@ -11,11 +11,19 @@ from typing import Any
 
 import attrs
 
+from stabilitykit.errors import UsageError
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.context.messages import SYSTEM
 from stabilitykit.mitigations.directives import InjectStateTokens
 from stabilitykit.mitigations.outcome import Lent, Message, Outcome
-from stabilitykit.mitigations.state_tokens.grammar import Form, legend, render_turn, without_legend, without_marks
+from stabilitykit.mitigations.state_tokens.grammar import (
+    Form,
+    legend,
+    render_state,
+    render_turn,
+    without_legend,
+    without_marks,
+)
 from stabilitykit.mitigations.state_tokens.neutralise import neutralise
 
 __all__ = ["Injected", "inject_state", "inject_state_tokens"]
@@ -50,7 +58,14 @@ def inject_state(messages: Sequence[Message], values: Mapping[str, str], form: F
         ``readable`` or ``compact``.
     nonce
         See ``grammar.render_state``.
+
+    Raises
+    ------
+    UsageError
+        A message that is no mapping, or what ``grammar.render_state`` refuses.
     """
+    _check_messages(messages)
+    render_state(values, form, nonce)  # refuses what it cannot write, also where no user message would carry it
     last = max((k for k, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     done: list[Message] = []
     count = 0
@@ -92,6 +107,11 @@ def inject_state_tokens(messages: Sequence[Message], asked: InjectStateTokens, h
         "tokens_after": sum(map(count, found.messages)),
     }
     return Outcome(found.messages, True, details)
+
+
+def _check_messages(messages: Any) -> None:
+    if not isinstance(messages, Sequence) or not all(isinstance(message, Mapping) for message in messages):
+        raise UsageError("messages are a list of mappings, each with a role and a content")
 
 
 def _is_text(part: Any) -> bool:

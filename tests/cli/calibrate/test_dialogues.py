@@ -48,7 +48,7 @@ def test_every_message_or_the_users(tmp_path):
 )
 def test_what_does_not_fit_together_is_refused(tmp_path, arrays):
     """The error names the file, and holds nothing of the texts."""
-    with pytest.raises(RecordError, match=r"e\.npz: no labelled dialogues") as caught:
+    with pytest.raises(RecordError, match=r"e\.npz: no dialogues to calibrate on") as caught:
         read_dialogues(*write(tmp_path, TURNS, **arrays))
     assert "three" not in str(caught.value)
 
@@ -61,4 +61,4 @@ def test_damaged_archive(run, tmp_path, clear, kind, size):
     cut.write_bytes(clear[0].read_bytes()[:size])
     ran = run("calibrate", kind, "--data", cut, "--turns", clear[1], "-o", tmp_path / "out.npz")
     assert ran.code == 2
-    assert "cut.npz: no labelled dialogues" in ran.err
+    assert "cut.npz: no dialogues to calibrate on" in ran.err

@@ -101,7 +101,7 @@ def test_wrong_use_is_said(run, clear, tmp_path):
     embeddings, _ = clear
     for data, out, word in (
         (embeddings, "m.txt", "end in .npz"),
-        (tmp_path / "none.npz", "m.npz", "no labelled dialogues"),
+        (tmp_path / "none.npz", "m.npz", "no dialogues to calibrate on"),
     ):
         done = run("calibrate", "drift", "--data", data, "-o", tmp_path / out)
         assert (done.code, word in done.err) == (2, True)

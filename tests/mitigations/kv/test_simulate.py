@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,3 +126,15 @@ def test_real_trace(shared_data):
     bound = hits_of(trace, "belady", 800).sum()
     for policy in ("survival", "lru", "lru-k", "slru", "hybrid", "fifo", "lfu", "sieve"):
         assert 0 < hits_of(trace, policy, 800).sum() <= bound
+
+
+def test_a_line_without_an_end(tmp_path):
+    """A line of more than 1 MiB is refused with its number, and no more of it is read; one of 1 MiB is a request."""
+    path = tmp_path / "t"
+    path.write_text("1 2\n" + "7 " * (1 << 19) + "8\n")
+    with pytest.raises(RecordError, match=r"t:2: a line of more than 1 MiB"):
+        read_trace(path)
+    path.write_text("7 " * ((1 << 19) - 1) + "8\n")
+    assert read_trace(path).blocks.tolist() == [7, 8]
+    with pytest.raises(RecordError, match=r"/dev/zero:1: a line of more than 1 MiB"):
+        read_trace(Path("/dev/zero"))

@@ -107,3 +107,29 @@ def test_the_legend():
     assert without_legend(f"Be kind.\n{line}") == "Be kind."
     assert legend(["a"], "readable") == ""
     assert without_legend(legend(["a"], "readable", "k3")) == ""
+
+
+@pytest.mark.parametrize("values", [{"a": 5}, {5: "a"}, None, [("a", "b")], "a"])
+def test_values_that_are_none(values):
+    """Values are texts by name; what is wrong is named."""
+    for form in FORMS:
+        with pytest.raises(UsageError, match="values are texts by name"):
+            render_state(values, form)
+
+
+@pytest.mark.parametrize("form", ["loud", None, 1, []])
+def test_a_form_that_is_none(form):
+    """At every door the form is named, and the two there are."""
+    for call in (
+        lambda: render_state({"a": "b"}, form),
+        lambda: render_turn(None, form),
+        lambda: legend(["a"], form),
+    ):
+        with pytest.raises(UsageError, match="form is one of readable, compact, not"):
+            call()
+
+
+def test_a_nonce_that_is_no_text():
+    """A number is no nonce."""
+    with pytest.raises(UsageError, match="nonce"):
+        render_state({}, "compact", 7)  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stabilitykit import Engine, Turn
+from stabilitykit import Engine, Turn, UsageError
 from stabilitykit.mitigations.context.index import ContextIndex
 from stabilitykit.mitigations.directives import InjectStateTokens
 from stabilitykit.mitigations.outcome import Lent
@@ -127,3 +128,20 @@ def test_apply(tmp_path):
     sizes = [sum(map(ContextIndex(len).count, given)) for given in (CHAT, messages)]
     assert [told["tokens_before"], told["tokens_after"]] == sizes  # as the actions on the context count them
     assert not engine.evaluate(Turn(session_id="c", applied=receipt)).faults
+
+
+@pytest.mark.parametrize(
+    ("messages", "values", "form", "named"),
+    [
+        ([math.nan], {"a": "1"}, "readable", "messages are"),
+        (None, {"a": "1"}, "readable", "messages are"),
+        (CHAT, {"a": 5}, "compact", "values are"),
+        (CHAT[:1], {"a": 5}, "compact", "values are"),
+        ([], {"a": "1"}, "loud", "form is"),
+        (CHAT, {"a": "1"}, "loud", "form is"),
+    ],
+)
+def test_arguments_that_cannot_be(messages, values, form, named):
+    """Each is named, also where no user message would have carried the state."""
+    with pytest.raises(UsageError, match=named):
+        inject_state(messages, values, form)

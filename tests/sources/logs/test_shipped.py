@@ -100,6 +100,7 @@ def test_threads_left_out(shared_data):
     """The targets of the accuracy subject are met, also on behaviours alone, and permuted labels are at chance."""
     report = logs.run(shared_data)
     assert [target.what for target in report.targets if not target.is_met] == []
+    assert all(line.intervals.keys() == line.figures.keys() for line in report.lines)
 
 
 def test_status_lines_of_real_runs(matcher, shared_data):
