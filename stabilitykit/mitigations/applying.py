@@ -51,6 +51,9 @@ def apply_decision(
             continue
         try:
             outcome = applier(now, directive(action), host)
+        except UsageError as problem:  # ours: it holds no text of anybody
+            details[action.name] = {"why": str(problem)}
+            continue
         except Exception as problem:  # odd messages, or a helper of the host: the reply goes on as it was
             details[action.name] = {"why": f"{type(problem).__name__} on the way"}
             continue

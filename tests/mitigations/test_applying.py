@@ -46,6 +46,16 @@ def test_a_helper_that_fails_costs_no_reply(lent):
     assert "tokenizer" not in str(receipt)
 
 
+def test_a_mistake_that_we_know_is_told():
+    """The receipt says what is wrong with what was lent, in the words of the error."""
+    wanted: Any = SimpleNamespace(
+        actions=(Action("inject_state_tokens", {"format": "compact"}),), session_id="s", turn_id=3, tenant=""
+    )
+    messages, receipt = apply_decision(wanted, CHAT, {"values": {"step": "3"}, "nonce": "k3 f9!"})
+    assert messages == CHAT
+    assert "nonce" in receipt.details["inject_state_tokens"]["why"]
+
+
 def test_odd_messages_cost_no_reply():
     """Neither does a list that is no conversation."""
     messages, receipt = applied([None, *CHAT], {"context_window_tokens": 500})

@@ -52,10 +52,10 @@ class Policy:
         Of what a message is worth by itself, and of the chance of an identifier to be needed again.
     """
 
-    window_tokens: int = 512
+    window_tokens: int = attrs.field(default=512, validator=attrs.validators.ge(0))
     window_share: float = attrs.field(default=0.0625, validator=_share)
     last_share: float = attrs.field(default=0.2, validator=_share)
-    anchors: int = 3
+    anchors: int = attrs.field(default=3, validator=attrs.validators.ge(0))
     anchor_weight: float = 1.0
     worth_weight: float = 0.4
     window_weight: float = 0.05
@@ -63,7 +63,7 @@ class Policy:
     is_blind: bool = False
     is_whole: bool = False
     low_water: float = attrs.field(default=0.75, validator=_share)
-    summary_tokens: int = 0
+    summary_tokens: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     worth_weights: tuple[float, ...] = worth.WEIGHTS
     identifier_weights: tuple[float, ...] = identifiers.WEIGHTS
 

@@ -283,3 +283,5 @@ def test_shares_are_checked():
     """A policy outside its domain is refused."""
     with pytest.raises(ValueError, match="low_water"):
         Policy(low_water=1.5)
+    with pytest.raises(ValueError, match="anchors"):
+        Policy(anchors=-1)
