@@ -126,4 +126,8 @@ NOTES = (
     "Hits in per cent of blocks of the second half. Brackets resample its requests.",
     "Methods marked `all history` remember every block they ever saw, those marked `ghosts 2x` at most twice the "
     "capacity beside what is cached. `survival` may remember 65,536 blocks even where twice the capacity is less.",
+    "How blocks are told apart was chosen by the first halves. Tried there without a clear gain: interpolating between "
+    "ages, finer and coarser ages, the gaps between a block's own visits, the mean with the coarser class, more "
+    "shrinkage, counting every request anew. Coarser sizes of prompts would do better where a size is missed, but only "
+    "the second halves say so. Seven of these variants were looked at on the second halves as well.",
 )
