@@ -76,9 +76,14 @@ def figures_table(folder: Path) -> str:
 
 def preemptions(recording: Path) -> float:
     """Give how many there were during a recording."""
-    rows = [json.loads(line).get("observe", {}) for line in recording.read_text(encoding="utf-8").splitlines()]
-    counts = [row["preemptions_count"] for row in rows if "preemptions_count" in row]
+    counts = preemption_counts(recording)
     return max(counts) - min(counts) if counts else 0.0
+
+
+def preemption_counts(recording: Path) -> list[float]:
+    """Give the server's count at each of the scrapes."""
+    rows = [json.loads(line).get("observe", {}) for line in recording.read_text(encoding="utf-8").splitlines()]
+    return [row["preemptions_count"] for row in rows if "preemptions_count" in row]
 
 
 def main() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
-from benchmarks.record.vllm import CRAMPED, ROOMY, RUNS, hold, preemptions
+from benchmarks.record.vllm import CRAMPED, ROOMY, RUNS, hold, preemption_counts
 from benchmarks.record.vllm_server import VllmServer, vllm_python
 
 pytestmark = [
@@ -33,5 +34,8 @@ def test_probe_a_live_vllm(settings, tmp_path):
         elif run.name == "overflow":
             assert "context-overflow" in rules
         else:
-            assert preemptions(tmp_path / f"vllm_{run.name}.jsonl") > 0
-            assert "replica-preempting" in rules
+            counts = preemption_counts(tmp_path / f"vllm_{run.name}.jsonl")
+            rises = [later > earlier for earlier, later in itertools.pairwise(counts)]
+            assert any(rises)
+            # On a machine that is busy itself all of it may fall between two scrapes: the rule wants three of five.
+            assert ("replica-preempting" in rules) == any(sum(rises[k : k + 5]) >= 3 for k in range(len(rises)))
