@@ -24,6 +24,8 @@ __all__ = ["Admission", "Gate"]
 
 DEGRADING = frozenset(name for name, spec in ACTIONS.items() if spec.group) | {"throttle"}
 """Actions after which the user gets less than usual: another answer, less history, later or none."""
+_SILENCE_S = 300.0
+"""A replica of which nothing was heard for so long limits nobody: it may be gone. As far Prometheus looks back."""
 
 
 @attrs.frozen
@@ -50,10 +52,11 @@ class Admission:
 
 @attrs.frozen
 class _Limit:
-    """So many requests at once, and which rule or state asked for it."""
+    """So many requests at once, which rule or state asked for it, and when a decision last did not lift it."""
 
     requests: int
     source: str
+    heard_s: float = math.nan
 
     def is_wanted(self, decision: Decision) -> bool:
         """Tell whether it still holds: a rule asks once, and then cools down while it matches."""
@@ -150,7 +153,7 @@ class Gate:
         if limit is None and before is not None and before.is_wanted(decision):
             limit = before
         if limit is not None:
-            self._replicas[replica] = limit
+            self._replicas[replica] = attrs.evolve(limit, heard_s=self._now())
             if len(self._replicas) > self._capacity:
                 self._replicas.popitem(last=False)
 
@@ -159,7 +162,8 @@ class Gate:
 
         A canned reply answers once: the next request is tried again, otherwise no turn could ever show that the
         conversation has recovered. ``switch_model`` holds until the next decision; ``throttle`` as long as the rule
-        that asked for it matches, or the state that did lasts. That of a replica holds for each conversation.
+        that asked for it matches, or the state that did lasts. That of a replica holds for each conversation, and ends
+        five minutes after the last decision on the replica.
         """
         key = (tenant, session_id)
         with self._lock:
@@ -168,8 +172,10 @@ class Gate:
             if held is None and left > 0.0:
                 return Admission(self._closed_by, retry_after_s=left)
             held = held or _Held()
-            limits = [*self._replicas.values(), *([] if held.throttle is None else [held.throttle])]
-            if any(self._active[key] >= limit.requests for limit in limits):
+            limits = [one.requests for one in self._replicas.values() if not self._told_s - one.heard_s > _SILENCE_S]
+            if held.throttle is not None:
+                limits.append(held.throttle.requests)
+            if limits and self._active[key] >= min(limits):
                 return Admission(held.state, retry_after_s=self._busy_retry_s)
             state = held.state if held.is_degraded else ""
             self._keep(key, attrs.evolve(held, canned=None))
@@ -215,15 +221,18 @@ class Gate:
 
     def _closed_left(self) -> float:
         """Count the seconds down by what the clock went on; one that fails opens, for a reply is better than none."""
-        try:
-            now = float(self._clock())
-        except Exception as error:
-            tell("telemetry_failed", where="gate", error=type(error).__name__)
-            now = math.nan
+        now = self._now()
         gone = now - self._told_s
         self._closed_s = max(0.0, self._closed_s - max(0.0, gone)) if math.isfinite(now) else 0.0
         self._told_s = now if math.isfinite(now) else self._told_s
         return self._closed_s
+
+    def _now(self) -> float:
+        try:
+            return float(self._clock())
+        except Exception as error:
+            tell("telemetry_failed", where="gate", error=type(error).__name__)
+            return math.nan
 
     def _keep(self, key: tuple[str, str], held: _Held) -> None:
         self._held[key] = held

@@ -60,6 +60,20 @@ def test_throttle_of_a_replica(tmp_path):
     assert waits == [None, 1.0, 1.0, 1.0, 1.0, None]
 
 
+def test_a_replica_that_is_gone_limits_nobody(tmp_path):
+    """Nothing comes of it any more that could lift its limit; after five minutes of silence it is lifted."""
+    (tmp_path / "full.yaml").write_text(REPLICA, encoding="utf-8")
+    now = [100.0]
+    gate, engine = Gate(clock=lambda: now[0]), Engine.load(str(tmp_path / "full.yaml"))
+    for k, usage in enumerate((0.5, 0.95)):
+        gate.note(engine.observe(replica="r-1", timestamp_s=float(k), kv_usage_ratio=usage))
+    assert gate.enter("c-1").retry_after_s is None
+    now[0] += 300.0
+    assert gate.enter("c-1").retry_after_s == 1.0
+    now[0] += 0.5
+    assert gate.enter("c-1").retry_after_s is None
+
+
 def test_throttle_of_a_rule_holds_while_it_matches(tmp_path):
     """The rule cools down after it has asked; the limit goes with the first turn on which it does not match."""
     gate, engine = Gate(), asking(tmp_path, "{throttle: {max_concurrency: 1}}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["auc", "best_threshold", "best_threshold_by_dialogue", "f1", "f1_by_dialogue", "folds", "interval"]
+__all__ = ["auc", "best_threshold", "best_threshold_by_dialogue", "f1", "folds", "interval"]
 
 Labels = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -16,11 +16,6 @@ Scores = NDArray[np.float64]
 def f1(labels: Labels, found: NDArray[np.bool_]) -> float:
     """Give the harmonic mean of precision and recall; 0 when there is nothing to find and nothing found."""
     return float(2 * (labels.astype(bool) & found).sum() / max(1, labels.sum() + found.sum()))
-
-
-def f1_by_dialogue(labels: Sequence[Labels], found: Sequence[NDArray[np.bool_]]) -> float:
-    """Give the mean F1 of dialogues; one without boundaries, and none found, has 1."""
-    return float(np.mean([f1(y, p) if y.any() or p.any() else 1.0 for y, p in zip(labels, found, strict=True)]))
 
 
 def auc(labels: Labels, scores: Scores) -> float:
